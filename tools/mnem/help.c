@@ -363,7 +363,7 @@ const tool_verb tool_verb_version = {"version",
                                      {"", 0, 0, "print the version",
                                       "Prints the version on one line.\n",
                                       "mnem version\n"
-                                      "mnem version --json  # for a script\n"},
+                                      "mnem version --json  # print it as JSON\n"},
                                      version_options,
                                      &version_asked,
                                      verb_version,

@@ -349,7 +349,7 @@ TOOL_VERB(
     "the number the run is planned again, together with its neighbours. TRACE is a trace that\n"
     "`mnem replay` reads. MODEL is planned as by `mnem plan`; if the budget is too small, the\n"
     "advice shows what would be enough, which isn't a failure.\n",
-    "mnem advise  # the last run\n"
+    "mnem advise  # advice on the last run\n"
     "mnem advise 12 model.gguf  # run 12, planned again with its model\n"
-    "mnem advise model.gguf --memory 512M  # before it runs\n"
-    "mnem advise alloc.trace --policy first-fit --json  # recorded allocations\n");
+    "mnem advise model.gguf --memory 512M  # advice on a plan, before the run\n"
+    "mnem advise alloc.trace --policy first-fit --json  # advice on recorded allocations\n");

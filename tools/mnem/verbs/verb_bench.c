@@ -355,7 +355,7 @@ TOOL_VERB(
     "second than the stored bandwidth, the bandwidth is measured again, at most once a day, and\n"
     "the higher value is kept. This applies to models that read more than four times the size\n"
     "of the last-level cache per token, because smaller ones are partly read from the cache.\n",
-    "mnem bench model.gguf  # pp512 and tg128\n"
+    "mnem bench model.gguf  # measure 512 prompt tokens, and 128 generated ones\n"
     "mnem bench model.gguf --threads 1 --repeats 5  # one thread, best of five\n"
     "mnem bench model.gguf -p 64,512 -n 0  # two prompt lengths only\n"
     "mnem bench model.gguf --refresh  # measure the machine again\n");

@@ -146,5 +146,5 @@ TOOL_VERB(
     "\n"
     "Not supported: pickled weights (.bin, .pt), which could run code, and weights quantized by\n"
     "other tools (GPTQ, AWQ, FP8).\n",
-    "mnem convert SmolLM2-1.7B -o smollm2.gguf  # unquantized, about 2 bytes per weight\n"
-    "mnem convert SmolLM2-1.7B -o smollm2-q4.gguf --type Q4_K_M  # quantized directly\n");
+    "mnem convert SmolLM2-1.7B -o smollm2.gguf  # write it unquantized, about 2 bytes per weight\n"
+    "mnem convert SmolLM2-1.7B -o smollm2-q4.gguf --type Q4_K_M  # quantize it directly\n");

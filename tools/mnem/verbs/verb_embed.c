@@ -296,6 +296,6 @@ TOOL_VERB(
     "lines is the cosine similarity of the two texts, at most 1. Encoders (bert, nomic-bert)\n"
     "are made for this. Any other model computes embeddings too, with --pooling last or mean.\n"
     "Each text must fit the context; without --ctx the context is as long as the longest text.\n",
-    "mnem embed minilm.gguf 'a cat' 'a dog'  # two lines of numbers\n"
-    "mnem embed minilm.gguf -f lines.txt --json  # an object for each line\n"
-    "mnem embed llama.gguf --pooling last -f - --memory 2G < lines.txt  # inside 2 GiB\n");
+    "mnem embed minilm.gguf 'a cat' 'a dog'  # print two lines of numbers\n"
+    "mnem embed minilm.gguf -f lines.txt --json  # print an object for each line\n"
+    "mnem embed llama.gguf --pooling last -f - --memory 2G < lines.txt  # stay inside 2 GiB\n");

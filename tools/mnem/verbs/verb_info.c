@@ -404,6 +404,6 @@ TOOL_VERB(info, "[MODEL]", 0, 1, "show what a model file contains",
           "Shows a model file's architecture, tensors, types, tokenizer and bytes, and which\n"
           "features the model supports. Files without tensors (vocabularies) and files of any\n"
           "architecture are accepted.\n",
-          "mnem info model.gguf  # the summary\n"
-          "mnem info model.gguf --tensors  # every tensor\n"
-          "mnem info model.gguf --json | jq .architecture  # for a script\n");
+          "mnem info model.gguf  # show the summary\n"
+          "mnem info model.gguf --tensors  # show every tensor\n"
+          "mnem info model.gguf --json | jq .architecture  # print the architecture\n");

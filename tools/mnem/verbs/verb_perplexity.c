@@ -146,7 +146,6 @@ TOOL_VERB(
     "\n"
     "For a quantized or pruned model, --kl is more sensitive: tokens that became more likely and\n"
     "tokens that became less likely cancel in perplexity, but not in KL divergence.\n",
-    "mnem perplexity model.gguf heldout.txt  # windows of the model's context, up to 4096\n"
-    "mnem perplexity model.gguf heldout.txt --ctx 512 --json  # shorter windows, for a "
-    "script\n"
-    "mnem perplexity q4.gguf heldout.txt --kl f16.gguf  # what quantizing to 4 bits costs\n");
+    "mnem perplexity model.gguf heldout.txt  # use windows of the model's context, up to 4096\n"
+    "mnem perplexity model.gguf heldout.txt --ctx 512 --json  # use windows of 512 tokens\n"
+    "mnem perplexity q4.gguf heldout.txt --kl f16.gguf  # show what quantizing to 4 bits costs\n");

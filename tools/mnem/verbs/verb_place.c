@@ -397,5 +397,6 @@ TOOL_VERB(
     "mnem place buffers.csv  # how low can the peak be?\n"
     "mnem place buffers.csv --capacity 1M -o placed.csv  # does it fit 1 MiB?\n"
     "mnem place buffers.csv --time 60 --svg map.svg  # search longer, and draw the result\n"
-    "mnem place buffers.csv --space chip=1M --space main:20 -o -  # two memories\n"
-    "mnem place buffers.csv --json | jq .peak_bytes  # for a script\n");
+    "mnem place buffers.csv --space chip=1M --space main:20 -o -  # distribute buffers over two "
+    "memories\n"
+    "mnem place buffers.csv --json | jq .peak_bytes  # print the peak\n");

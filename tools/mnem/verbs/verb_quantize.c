@@ -455,7 +455,7 @@ TOOL_VERB(
     "mnem quantize model-f16.gguf model-q4.gguf --type Q4_K_M  # about 4.8 bits per weight\n"
     "mnem quantize model-f16.gguf model-q8.gguf Q8_0  # 8.5 bits per weight, almost no loss\n"
     "mnem quantize model-f16.gguf small.gguf --imatrix imatrix.gguf --target 3.5\n"
-    "mnem quantize model-f16.gguf model-q4.gguf Q4_0 --calibrate text.txt  # calibrated on "
+    "mnem quantize model-f16.gguf model-q4.gguf Q4_0 --calibrate text.txt  # calibrate on "
     "text.txt\n"
     "mnem quantize f16.gguf q4.gguf Q4_0 --test heldout.txt --max-loss 1  # refuse a loss above 1 "
     "%\n");

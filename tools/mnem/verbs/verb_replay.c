@@ -452,4 +452,4 @@ TOOL_VERB(
     "mnem replay snapshot.pickle  # which code holds the peak?\n"
     "mnem replay snapshot.pickle --policy all --capacity 16G  # which policies fit in 16 GiB?\n"
     "mnem replay serve.trace.xz --svg map.svg --timeline  # draw memory over time\n"
-    "mnem replay *.trace --json | jq -r '.advice.policy'  # for a script\n");
+    "mnem replay *.trace --json | jq -r '.advice.policy'  # print the best policy\n");

@@ -186,4 +186,4 @@ TOOL_VERB(
     "mnem report before.pickle after.pickle  # what changed?\n"
     "mnem report snapshot.pickle --fail-on 'peak>600M,leaks>0'  # fail a CI job above these "
     "limits\n"
-    "mnem report snapshot.pickle --json | jq .metrics  # for a script\n");
+    "mnem report snapshot.pickle --json | jq .metrics  # print the numbers\n");

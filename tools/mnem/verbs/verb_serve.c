@@ -489,7 +489,10 @@ TOOL_VERB_WITH(
     "once, because mpirun kills the processes soon after it.\n",
     "mnem serve  # the bundled model, at http://127.0.0.1:8080\n"
     "mnem serve model.gguf --memory 600M --ctx 8192  # all clients inside 600 MiB\n"
-    "mnem serve model.gguf --memory 600M --parallel 4 --dry-run  # only the plan\n"
-    "mnem serve model.gguf --memory 600M --swap /var/tmp --swap-max 4G  # and up to 4 GiB on disk\n"
-    "mnem serve model.gguf --host 0.0.0.0 --api-key-file keys.txt  # on the network, with keys\n"
-    "curl localhost:8080/v1/completions -d '{\"prompt\": \"In the beginning\"}'  # one answer\n");
+    "mnem serve model.gguf --memory 600M --parallel 4 --dry-run  # print the plan only\n"
+    "mnem serve model.gguf --memory 600M --swap /var/tmp --swap-max 4G  # keep up to 4 GiB of "
+    "pages on disk\n"
+    "mnem serve model.gguf --host 0.0.0.0 --api-key-file keys.txt  # serve other machines, with "
+    "API keys\n"
+    "curl localhost:8080/v1/completions -d '{\"prompt\": \"In the beginning\"}'  # ask for one "
+    "answer\n");

@@ -155,7 +155,7 @@ TOOL_VERB(
     "a small example conversation, or for yours. Templates run in mnem's own interpreter, with\n"
     "limits on memory and time; results are the same as Python's jinja2. Errors that a template\n"
     "raises itself (raise_exception) and mistakes in it are reported with their line.\n",
-    "mnem template model.gguf  # the template, and a small conversation\n"
+    "mnem template model.gguf  # show the template, and a rendered example\n"
     "mnem template model.gguf --messages chat.json --tools tools.json  # render your conversation "
     "only\n"
     "mnem template model.gguf --template-args '{\"enable_thinking\": false}'  # set a variable of "

@@ -69,7 +69,7 @@ TOOL_VERB_WITH(
     "/tmp/mnem-UID. They remove it when they end; with MNEM_STATUS=off they write none. Any\n"
     "other program can write one with the library (mnem/monitor.h). Without an operand mnem top\n"
     "shows the program that is running, if there is only one. q ends the view.\n",
-    "mnem top  # the mnem that is running\n"
-    "mnem top 4121 --interval 0.2  # process 4121, five times a second\n"
-    "mnem top --json | jq .tokens_per_s  # for a script\n"
+    "mnem top  # watch the mnem that is running\n"
+    "mnem top 4121 --interval 0.2  # watch process 4121, five times a second\n"
+    "mnem top --json | jq .tokens_per_s  # print the tokens per second\n"
     "mnem top --openmetrics >node/mnem.prom  # for node_exporter's textfile collector\n");

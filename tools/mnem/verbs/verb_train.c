@@ -427,12 +427,12 @@ TOOL_VERB(
     "second\n"
     "model, the teacher, such as the model before pruning; the teacher stays unchanged. Both\n"
     "train without dropout, unless --dropout or --config is given.\n",
-    "mnem train --data book.txt --memory 512M  # a model of 5 M parameters\n"
+    "mnem train --data book.txt --memory 512M  # train a model of 5 M parameters\n"
     "mnem train --data book.txt --memory 256M --dry-run  # what do other budgets allow?\n"
     "mnem train --resume  # continue after Ctrl-C\n"
-    "mnem train --init model.gguf --lora 8 -d book.txt -o tuned  # adapters of rank 8\n"
-    "mnem train --resume tuned --export so_far.gguf  # the adapter as of its last checkpoint\n"
+    "mnem train --init model.gguf --lora 8 -d book.txt -o tuned  # train adapters of rank 8\n"
+    "mnem train --resume tuned --export so_far.gguf  # write the adapter of its last checkpoint\n"
     "mnem train --init 2of4.gguf --masked --distill model.gguf -d book.txt  # recover from "
     "pruning\n"
-    "mnem train -d a.txt b.txt --config gpt2-10m --steps 300 -o small  # a small GPT-2\n"
-    "mpirun -n 4 mnem train -d book.txt --memory 512M -t 2  # four ranks\n");
+    "mnem train -d a.txt b.txt --config gpt2-10m --steps 300 -o small  # train a small GPT-2\n"
+    "mpirun -n 4 mnem train -d book.txt --memory 512M -t 2  # train on four ranks\n");
