@@ -133,6 +133,6 @@ TOOL_VERB(
     "mnem graph model.gguf  # show the graphs of one token\n"
     "mnem graph model.gguf --phase prefill --svg graph.svg  # draw the graphs of a chunk of a "
     "prompt\n"
-    "mnem graph model.gguf --phase train --batch 8 -c 256 --svg step.svg  # draw that of a "
+    "mnem graph model.gguf --phase train --batch 8 -c 256 --svg step.svg  # draw the graph of a "
     "training step\n"
     "mnem graph model.gguf --json | jq '.body.tensors | length'  # count the tensors\n");
