@@ -346,7 +346,7 @@ TOOL_VERB(
     "mnem help man | man -l -  # the help of all verbs, as a manual page\n");
 
 static const tool_option version_options[] = {
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("one object"),
     {0},
 };
 static tool_args version_asked;
@@ -363,7 +363,7 @@ const tool_verb tool_verb_version = {"version",
                                      {"", 0, 0, "print the version",
                                       "Prints the version on one line.\n",
                                       "mnem version\n"
-                                      "mnem version --json  # for a script\n"},
+                                      "mnem version --json  # print it as JSON\n"},
                                      version_options,
                                      &version_asked,
                                      verb_version,

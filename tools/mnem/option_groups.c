@@ -27,17 +27,17 @@ const tool_option tool_model_options[] = {
     {0},
 };
 
-const tool_option tool_json_options[] = {
-    {"json", 0, NULL, TOOL_VALUE_FLAG, AT(json),
-     .help = "write JSON to standard output: one object, or one per line if results are streamed"},
+const tool_option tool_quiet_options[] = {
+    {"quiet", 'q', NULL, TOOL_VALUE_FLAG, AT(quiet),
+     .help = "don't print the plan (the memory that the run needs), progress or the ledger (the "
+             "account "
+             "of all memory) to standard error; errors are still printed"},
     {0},
 };
 
-const tool_option tool_quiet_options[] = {
+const tool_option tool_quiet_progress_options[] = {
     {"quiet", 'q', NULL, TOOL_VALUE_FLAG, AT(quiet),
-     .help =
-         "print no plan, progress or ledger (the account of all memory) to standard error; errors "
-         "are still printed"},
+     .help = "don't print progress and notes to standard error; errors are still printed"},
     {0},
 };
 
@@ -55,10 +55,13 @@ const tool_option tool_help_options[] = {
 
 #define AT(field) offsetof(tool_session_asked, field)
 const tool_option tool_shape_options[] = {
-    {"ctx", 'c', "N", TOOL_VALUE_COUNT, AT(context), .least = 1, .most = INT32_MAX,
-     .also = "ctx-size context n-ctx num-ctx max-model-len",
-     .help = "context length in tokens (default: the largest that fits, up to 4096 and the model's "
-             "context length)"},
+    TOOL_CTX_OPTION(AT(context),
+                    "the largest that fits, up to 4096 and the model's context length"),
+    TOOL_GROUP(tool_pass_options, 0),
+    {0},
+};
+
+const tool_option tool_pass_options[] = {
     TOOL_GROUP(tool_threads_options, AT(threads)),
     {"kv", 0, "TYPE", TOOL_VALUE_CHOICE, AT(kv), .choices = "f16 q8_0 auto f32",
      .also = "kv-type cache-type-k cache-type-v ctk ctv",

@@ -106,7 +106,15 @@ extern const tool_option
     tool_session_options[]; /* all but trace, pre, device, capacity; these are: */
 extern const tool_option tool_memory_options[]; /* a uint64_t */
 extern const tool_option tool_model_options[];  /* tool_args.model */
-extern const tool_option tool_shape_options[];  /* context, threads, KV and chunk */
+extern const tool_option tool_shape_options[];  /* context, and tool_pass_options */
+extern const tool_option tool_pass_options[];   /* threads, KV and chunk */
+/* A session's --ctx, with the verb's default. */
+#define TOOL_CTX_OPTION(at, fallback)                                                              \
+    {                                                                                              \
+        "ctx", 'c', "N", TOOL_VALUE_COUNT, (at),                                                   \
+            .least = 1, .most = INT32_MAX, .also = "ctx-size context n-ctx num-ctx max-model-len", \
+            .help = "context length in tokens (default: " fallback ")"                             \
+    }
 extern const tool_option tool_page_cache_options[], tool_lora_options[];
 extern const tool_option tool_pre_options[];                      /* a const char * */
 extern const tool_option tool_cut_options[], tool_link_options[]; /* cut; link */
@@ -140,8 +148,14 @@ typedef struct tool_training_asked {
 } tool_training_asked;
 extern const tool_option tool_batch_options[], tool_types_options[], tool_dropout_options[];
 
-extern const tool_option tool_json_options[], tool_quiet_options[], tool_verbose_options[],
-    tool_help_options[];
+extern const tool_option tool_quiet_options[], tool_verbose_options[], tool_help_options[];
+extern const tool_option tool_quiet_progress_options[]; /* of verbs without a plan */
+/* A verb's --json, with what it writes. */
+#define TOOL_JSON_OPTION(what)                                                                     \
+    {                                                                                              \
+        "json", 0, NULL, TOOL_VALUE_FLAG, offsetof(tool_args, json),                               \
+            .help = "write JSON to standard output: " what                                         \
+    }
 
 /* ---- words of other tools (option_words.c) ---- */
 

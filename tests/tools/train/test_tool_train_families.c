@@ -1,6 +1,6 @@
 /* test_tool_train_families.c: what `mnem info` says of training is what happens, for every stored
- * model: adapters and all weights are trained, resumed, exported, merged and run, or refused with
- * the reason that it says. */
+ * model: adapters and all weights are trained, resumed, exported, merged and run, or refused
+ * as it says. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -330,7 +330,7 @@ static const tool_option options[] = {
     {"segment", 0, "SIZE", TOOL_VALUE_SIZE, AT(segment),
      .help =
          "with a trace: size by which the pool grows (default: a 64th of the peak, at least 2M)"},
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("one object"),
     TOOL_GROUP_TAKEN(tool_quiet_options, 0),
     TOOL_GROUP_TAKEN(tool_verbose_options, 0),
     {0},
@@ -349,7 +349,7 @@ TOOL_VERB(
     "the number the run is planned again, together with its neighbours. TRACE is a trace that\n"
     "`mnem replay` reads. MODEL is planned as by `mnem plan`; if the budget is too small, the\n"
     "advice shows what would be enough, which isn't a failure.\n",
-    "mnem advise  # the last run\n"
+    "mnem advise  # advice on the last run\n"
     "mnem advise 12 model.gguf  # run 12, planned again with its model\n"
-    "mnem advise model.gguf --memory 512M  # before it runs\n"
-    "mnem advise alloc.trace --policy first-fit --json  # recorded allocations\n");
+    "mnem advise model.gguf --memory 512M  # advice on a plan, before the run\n"
+    "mnem advise alloc.trace --policy first-fit --json  # advice on recorded allocations\n");

@@ -306,7 +306,11 @@ static int verb_bench(const tool_args *args) {
 #define AT(field) offsetof(bench_options, field)
 static const tool_option options[] = {
     TOOL_GROUP(tool_model_options, 0),
-    TOOL_GROUP(tool_session_options, AT(session)),
+    TOOL_GROUP(tool_memory_options, AT(session.memory)),
+    TOOL_CTX_OPTION(AT(session.context), "as many as the longest test of --pp and --tg has"),
+    TOOL_GROUP(tool_pass_options, AT(session)),
+    TOOL_GROUP(tool_lora_options, AT(session)),
+    TOOL_GROUP(tool_page_cache_options, AT(session)),
     TOOL_GROUP(tool_cut_options, AT(session)),
     {"pp", 'p', "N,...", TOOL_VALUE_TEXT, AT(prompt_tokens), .also = "n-prompt prompt",
      .help = "prompt lengths to measure, separated by commas; 0: none (default: 512)"},
@@ -325,7 +329,7 @@ static const tool_option options[] = {
      .help = "measure the machine again, even if its profile is stored"},
     TOOL_GROUP(tool_trace_options, AT(session.trace)),
     TOOL_GROUP(tool_history_options, AT(no_history)),
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("one object"),
     TOOL_GROUP(tool_quiet_options, 0),
     {0},
 };
@@ -351,7 +355,7 @@ TOOL_VERB(
     "second than the stored bandwidth, the bandwidth is measured again, at most once a day, and\n"
     "the higher value is kept. This applies to models that read more than four times the size\n"
     "of the last-level cache per token, because smaller ones are partly read from the cache.\n",
-    "mnem bench model.gguf  # pp512 and tg128\n"
+    "mnem bench model.gguf  # measure 512 prompt tokens, and 128 generated ones\n"
     "mnem bench model.gguf --threads 1 --repeats 5  # one thread, best of five\n"
     "mnem bench model.gguf -p 64,512 -n 0  # two prompt lengths only\n"
     "mnem bench model.gguf --refresh  # measure the machine again\n");

@@ -120,31 +120,31 @@ static int verb_convert(const tool_args *args) {
 static const tool_option options[] = {
     {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .also = "output outfile", .last = true,
      .path = TOOL_PATH_WRITE | TOOL_PATH_MODEL,
-     .help = "the file to write (required); same as the operand OUT"},
+     .help = "the file to write; same as the operand OUT"},
     {"type", 0, "TYPE", TOOL_VALUE_NAME, AT(type), .also = "outtype", .choices = TOOL_TYPES,
      .help = "data type of the matrices: BF16, F16, F32, Q8_0, Q4_K_M, ... (default: the folder's, "
              "BF16 or F16; a folder in F32 gives F16)"},
     TOOL_GROUP(tool_memory_options, AT(memory)),
     TOOL_GROUP(tool_threads_options, AT(threads)),
     TOOL_GROUP(tool_pre_options, AT(pre)),
-    TOOL_GROUP(tool_quiet_options, 0),
+    TOOL_GROUP(tool_quiet_progress_options, 0),
     {"verbose", 'v', NULL, TOOL_VALUE_FLAG, offsetof(tool_args, verbose),
      .help = "print a line for each tensor: its types and bytes"},
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("an object for each tensor, then one for the result"),
     {0},
 };
 
 static convert_options asked;
 TOOL_VERB(
-    convert, "FOLDER [OUT]", 1, 1, "write a Hugging Face folder as a GGUF file",
+    convert, "FOLDER OUT", 1, 1, "write a Hugging Face folder as a GGUF file",
     "Writes the model in FOLDER (config.json, safetensors in one file or several, and\n"
     "tokenizer.json or tokenizer.model) as one GGUF file, in any data type (--type). The model\n"
-    "is read row by row, so it may be larger than memory. The file appears only when it is\n"
-    "complete; an older model named OUT is then replaced, any other file is not. Tensors and\n"
-    "metadata have the names and values that llama.cpp's converter writes.\n"
+    "is read row by row, so it may be larger than memory. OUT appears only when it is\n"
+    "complete. An existing model OUT is then replaced; any other existing file is refused.\n"
+    "Tensors and metadata have the names and values that llama.cpp's converter writes.\n"
     "Converting is optional: other verbs accept a FOLDER as a MODEL too.\n"
     "\n"
     "Not supported: pickled weights (.bin, .pt), which could run code, and weights quantized by\n"
     "other tools (GPTQ, AWQ, FP8).\n",
-    "mnem convert SmolLM2-1.7B -o smollm2.gguf  # unquantized, about 2 bytes per weight\n"
-    "mnem convert SmolLM2-1.7B -o smollm2-q4.gguf --type Q4_K_M  # quantized directly\n");
+    "mnem convert SmolLM2-1.7B -o smollm2.gguf  # write it unquantized, about 2 bytes per weight\n"
+    "mnem convert SmolLM2-1.7B -o smollm2-q4.gguf --type Q4_K_M  # quantize it directly\n");

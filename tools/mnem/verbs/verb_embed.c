@@ -276,10 +276,14 @@ static const tool_option options[] = {
      .help = "how the hidden states of a text's tokens become its embedding: their mean, the first "
              "one (cls) or the last (default: file, the pooling that the model file names)"},
     {"raw", 0, NULL, TOOL_VALUE_FLAG, AT(raw), .help = "don't normalize embeddings to length 1"},
-    TOOL_GROUP(tool_session_options, AT(session)),
+    TOOL_GROUP(tool_memory_options, AT(session.memory)),
+    TOOL_CTX_OPTION(AT(session.context), "as many as the longest text has"),
+    TOOL_GROUP(tool_pass_options, AT(session)),
+    TOOL_GROUP(tool_lora_options, AT(session)),
+    TOOL_GROUP(tool_page_cache_options, AT(session)),
     TOOL_GROUP(tool_cut_options, AT(session)),
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("an object for each text, one per line"),
     TOOL_GROUP(tool_quiet_options, 0),
     TOOL_GROUP(tool_verbose_options, 0),
     {0},
@@ -292,6 +296,6 @@ TOOL_VERB(
     "lines is the cosine similarity of the two texts, at most 1. Encoders (bert, nomic-bert)\n"
     "are made for this. Any other model computes embeddings too, with --pooling last or mean.\n"
     "Each text must fit the context; without --ctx the context is as long as the longest text.\n",
-    "mnem embed minilm.gguf 'a cat' 'a dog'  # two lines of numbers\n"
-    "mnem embed minilm.gguf -f lines.txt --json  # an object for each line\n"
-    "mnem embed llama.gguf --pooling last -f - --memory 2G < lines.txt  # inside 2 GiB\n");
+    "mnem embed minilm.gguf 'a cat' 'a dog'  # print two lines of numbers\n"
+    "mnem embed minilm.gguf -f lines.txt --json  # print an object for each line\n"
+    "mnem embed llama.gguf --pooling last -f - --memory 2G < lines.txt  # stay inside 2 GiB\n");

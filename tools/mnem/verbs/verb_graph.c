@@ -116,7 +116,7 @@ static const tool_option options[] = {
              "of the bytes) (default: f32)"},
     {"dropout", 0, "P", TOOL_VALUE_REAL, AT(training.dropout), .least = 0, .most = 0.99,
      .help = "with --phase train: dropout probability of activations (default: 0)"},
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("one object"),
     {0},
 };
 
@@ -130,7 +130,9 @@ TOOL_VERB(
     "through all layers, and the head turns hidden states into logits. The other options are\n"
     "those of mnem plan, which choose the plan whose graphs are shown, and with --phase train\n"
     "those of mnem train: --batch, --micro-batch, --precision, --moments, --dropout.\n",
-    "mnem graph model.gguf  # one token\n"
-    "mnem graph model.gguf --phase prefill --svg graph.svg  # a chunk of a prompt, drawn\n"
-    "mnem graph model.gguf --phase train --batch 8 -c 256 --svg step.svg  # a training step\n"
-    "mnem graph model.gguf --json | jq '.body.tensors | length'  # for a script\n");
+    "mnem graph model.gguf  # show the graphs of one token\n"
+    "mnem graph model.gguf --phase prefill --svg graph.svg  # draw the graphs of a chunk of a "
+    "prompt\n"
+    "mnem graph model.gguf --phase train --batch 8 -c 256 --svg step.svg  # draw the graph of a "
+    "training step\n"
+    "mnem graph model.gguf --json | jq '.body.tensors | length'  # count the tensors\n");

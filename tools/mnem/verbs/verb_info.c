@@ -395,7 +395,7 @@ static const tool_option options[] = {
      .help = "list every tensor with its type, shape and bytes"},
     {"keys", 0, NULL, TOOL_VALUE_FLAG, AT(keys), .help = "list every key with its value"},
     TOOL_GROUP(tool_pre_options, AT(tokenizer.pre)),
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("one object"),
     {0},
 };
 
@@ -404,6 +404,6 @@ TOOL_VERB(info, "[MODEL]", 0, 1, "show what a model file contains",
           "Shows a model file's architecture, tensors, types, tokenizer and bytes, and which\n"
           "features the model supports. Files without tensors (vocabularies) and files of any\n"
           "architecture are accepted.\n",
-          "mnem info model.gguf  # the summary\n"
-          "mnem info model.gguf --tensors  # every tensor\n"
-          "mnem info model.gguf --json | jq .architecture  # for a script\n");
+          "mnem info model.gguf  # show the summary\n"
+          "mnem info model.gguf --tensors  # show every tensor\n"
+          "mnem info model.gguf --json | jq .architecture  # print the architecture\n");

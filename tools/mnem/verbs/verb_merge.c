@@ -127,7 +127,7 @@ static const tool_option options[] = {
     TOOL_GROUP(tool_threads_options, AT(threads)),
     {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .also = "output outfile", .last = true,
      .path = TOOL_PATH_WRITE | TOOL_PATH_MODEL,
-     .help = "the model to write (required); same as the operand OUT"},
+     .help = "the model to write; same as the operand OUT"},
     {"type", 0, "TYPE", TOOL_VALUE_NAME, AT(type), .choices = "same " TOOL_TYPES,
      .help = "type of merged tensors: F16, Q8_0, Q4_K_M, ..., or same: that of the model (default: "
              "F32 and BF16 stay, others become F16)"},
@@ -135,8 +135,8 @@ static const tool_option options[] = {
      .help = "multiply the adapter by X before adding it (default: 1)"},
     {"dense", 0, NULL, TOOL_VALUE_FLAG, AT(dense),
      .help = "also change the zeros of 2:4 matrices, which otherwise stay zero"},
-    TOOL_GROUP(tool_json_options, 0),
-    TOOL_GROUP(tool_quiet_options, 0),
+    TOOL_JSON_OPTION("an object for each merged tensor, then one for the result"),
+    TOOL_GROUP(tool_quiet_progress_options, 0),
     {"verbose", 'v', NULL, TOOL_VALUE_FLAG, AT(args.verbose),
      .help =
          "print a line for each tensor: its types, the adapter's rank and the size of the change"},
@@ -145,15 +145,15 @@ static const tool_option options[] = {
 
 static merge_options asked;
 TOOL_VERB(
-    merge, "MODEL ADAPTER [OUT]", 2, 2, "merge a low-rank adapter into a model",
+    merge, "MODEL ADAPTER OUT", 2, 2, "merge a low-rank adapter into a model",
     "Writes MODEL with the adapter added to its weights, as one file that needs no adapter.\n"
     "ADAPTER is what `mnem train --lora` writes, or any adapter that llama.cpp opens. MODEL is\n"
-    "read row by row, so that it may be larger than memory; OUT appears only when it is\n"
-    "complete. An older model named OUT is then replaced, any other file is not.\n"
+    "read row by row, so that it may be larger than memory. OUT appears only when it is\n"
+    "complete. An existing model OUT is then replaced; any other existing file is refused.\n"
     "\n"
     "Merged tensors of quantized models become F16: most changes of an adapter are smaller\n"
     "than the rounding error of a quantized type. `mnem quantize` makes the result small again;\n"
-    "--type same keeps the types directly. A matrix with two zeros in every four weights (2:4)\n"
-    "keeps them.\n",
-    "mnem merge model.gguf mnem-train/adapter.gguf -o tuned.gguf  # matrices in F16\n"
-    "mnem merge model.gguf adapter.gguf -o tuned.gguf --type same  # the types of MODEL\n");
+    "--type same keeps the types of MODEL instead. The zeros of a matrix with two zeros in every\n"
+    "four weights (2:4) stay zero, unless --dense is given.\n",
+    "mnem merge model.gguf mnem-train/adapter.gguf -o tuned.gguf  # merged matrices become F16\n"
+    "mnem merge model.gguf adapter.gguf -o tuned.gguf --type same  # keep the types of MODEL\n");

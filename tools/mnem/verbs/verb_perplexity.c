@@ -119,11 +119,15 @@ static const tool_option options[] = {
          "compare with another model of the same vocabulary, usually the unquantized (F16) file "
          "of this one: the Kullback-Leibler divergence of this model's predictions from that "
          "model's (in nats), and how often both predict the same token as the likeliest"},
-    TOOL_GROUP(tool_session_options, AT(session)),
+    TOOL_GROUP(tool_memory_options, AT(session.memory)),
+    TOOL_CTX_OPTION(AT(session.context), "the model's, at most 4096"),
+    TOOL_GROUP(tool_pass_options, AT(session)),
+    TOOL_GROUP(tool_lora_options, AT(session)),
+    TOOL_GROUP(tool_page_cache_options, AT(session)),
     TOOL_GROUP(tool_cut_options, AT(session)),
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
     TOOL_GROUP(tool_trace_options, AT(session.trace)),
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("one object"),
     TOOL_GROUP(tool_quiet_options, 0),
     TOOL_GROUP(tool_verbose_options, 0),
     {0},
@@ -142,7 +146,6 @@ TOOL_VERB(
     "\n"
     "For a quantized or pruned model, --kl is more sensitive: tokens that became more likely and\n"
     "tokens that became less likely cancel in perplexity, but not in KL divergence.\n",
-    "mnem perplexity model.gguf heldout.txt  # windows of the model's context, up to 4096\n"
-    "mnem perplexity model.gguf heldout.txt --ctx 512 --json  # shorter windows, for a "
-    "script\n"
-    "mnem perplexity q4.gguf heldout.txt --kl f16.gguf  # what quantizing to 4 bits costs\n");
+    "mnem perplexity model.gguf heldout.txt  # use windows of the model's context, up to 4096\n"
+    "mnem perplexity model.gguf heldout.txt --ctx 512 --json  # use windows of 512 tokens\n"
+    "mnem perplexity q4.gguf heldout.txt --kl f16.gguf  # show what quantizing to 4 bits costs\n");

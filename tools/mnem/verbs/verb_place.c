@@ -363,7 +363,7 @@ static const tool_option options[] = {
          "the operand OUT"},
     {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), .path = TOOL_PATH_WRITE,
      .help = "draw the placement to FILE: time to the right, offsets up"},
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("one object"),
     {0},
 };
 
@@ -397,5 +397,6 @@ TOOL_VERB(
     "mnem place buffers.csv  # how low can the peak be?\n"
     "mnem place buffers.csv --capacity 1M -o placed.csv  # does it fit 1 MiB?\n"
     "mnem place buffers.csv --time 60 --svg map.svg  # search longer, and draw the result\n"
-    "mnem place buffers.csv --space chip=1M --space main:20 -o -  # two memories\n"
-    "mnem place buffers.csv --json | jq .peak_bytes  # for a script\n");
+    "mnem place buffers.csv --space chip=1M --space main:20 -o -  # distribute buffers over two "
+    "memories\n"
+    "mnem place buffers.csv --json | jq .peak_bytes  # print the peak\n");

@@ -196,7 +196,7 @@ static const tool_option options[] = {
              "front), and what each way gives up"},
     {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), .path = TOOL_PATH_WRITE,
      .help = "draw the ways of --explain to FILE: bytes against speed"},
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("one object"),
     {"verbose", 'v', NULL, TOOL_VALUE_FLAG, AT(run.args.verbose),
      .help = "show every part in bytes, the speeds of earlier runs here, what is expected of the "
              "next run, and what the machine allows (mnem probe)"},
@@ -230,6 +230,7 @@ TOOL_VERB_WITH(
     "mnem plan model.gguf --memory 2G --ctx 8192  # with a longer context?\n"
     "mnem plan model.gguf --device null --capacity 80G  # on a machine of 80 GiB?\n"
     "mnem plan model.gguf --devices 24G,24G,16G  # which layers go where?\n"
-    "mnem plan model.gguf --ranks 3 --memory 2G,2G,1G --link 1Gbit/s,0.1ms  # three machines\n"
-    "mnem plan model.gguf --explain --svg ways.svg  # bytes against speed\n"
-    "mnem plan model.gguf --memory 2G --json | jq .peak_bytes  # for a script\n");
+    "mnem plan model.gguf --ranks 3 --memory 2G,2G,1G --link 1Gbit/s,0.1ms  # plan for three "
+    "machines\n"
+    "mnem plan model.gguf --explain --svg ways.svg  # draw bytes against speed\n"
+    "mnem plan model.gguf --memory 2G --json | jq .peak_bytes  # print the planned peak\n");

@@ -182,8 +182,8 @@ static const tool_option options[] = {
      .help = "with a MODEL: measure the machine again, even if a result is stored"},
     {"svg", 0, "FILE", TOOL_VALUE_TEXT, AT(svg), .path = TOOL_PATH_WRITE,
      .help = "draw the roofline, with the operators of a MODEL, to FILE"},
-    TOOL_GROUP(tool_quiet_options, 0),
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_GROUP(tool_quiet_progress_options, 0),
+    TOOL_JSON_OPTION("one object"),
     {0},
 };
 
@@ -203,7 +203,7 @@ TOOL_VERB(
     "a stored result is used (--refresh measures again), and\n"
     "the operators of a run with these options are placed on the roofline: their exact bytes\n"
     "and multiply-adds, what limits each, and the least time that each can take.\n",
-    "mnem probe  # everything, in about six seconds\n"
-    "mnem probe --memory 512M  # within a budget\n"
-    "mnem probe model.gguf --svg roofline.svg  # what limits each operator\n"
-    "mnem probe --json | jq '.levels[-1].latency_ns.best'  # for a script\n");
+    "mnem probe  # measure everything, in about six seconds\n"
+    "mnem probe --memory 512M  # measure within a budget\n"
+    "mnem probe model.gguf --svg roofline.svg  # show what limits each operator\n"
+    "mnem probe --json | jq '.levels[-1].latency_ns.best'  # print the latency of memory\n");

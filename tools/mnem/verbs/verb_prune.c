@@ -379,7 +379,7 @@ static const tool_option options[] = {
     TOOL_GROUP(tool_model_options, 0),
     {"out", 'o', "FILE", TOOL_VALUE_TEXT, AT(out), .also = "output outfile", .last = true,
      .path = TOOL_PATH_WRITE | TOOL_PATH_MODEL,
-     .help = "the model to write (required); same as the operand OUT"},
+     .help = "the model to write; same as the operand OUT; not needed with --dry-run"},
     {"pattern", 0, "2:4", TOOL_VALUE_NAME, AT(pattern), .choices = "2:4",
      .help = "keep two of every four adjacent weights and set the others to zero; the file keeps "
              "its size, unless --compact is given"},
@@ -399,10 +399,11 @@ static const tool_option options[] = {
     {"method", 0, "NAME", TOOL_VALUE_CHOICE, AT(method),
      .choices = "auto magnitude wanda sparsegpt",
      .help =
-         "what is removed: the smallest weights (magnitude), or the smallest products of weights "
-         "and activations (wanda; auto if there is a text), or the weights whose removal changes "
-         "the outputs least after the remaining ones are adjusted (sparsegpt; needs --pattern 2:4 "
-         "and --calibrate)"},
+         "what is removed. magnitude: the smallest weights. wanda: the smallest products of "
+         "weights and activations (needs --calibrate or --imatrix). sparsegpt: the weights whose "
+         "removal changes the outputs least after the remaining ones are adjusted (needs --pattern "
+         "2:4 and --calibrate). auto (default): wanda with --calibrate or --imatrix, else "
+         "magnitude"},
     {"calibrate", 0, "FILE", TOOL_VALUE_TEXT, AT(calibration.text), .path = TOOL_PATH_READ,
      .help = "run the model over this text first, to remove what matters least for it; the last "
              "fifth is held out to measure the loss"},
@@ -417,7 +418,8 @@ static const tool_option options[] = {
     {"dry-run", 0, NULL, TOOL_VALUE_FLAG, AT(dry_run),
      .help = "print what the pruned model would be, and write nothing"},
     TOOL_GROUP(tool_threads_options, AT(threads)),
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION(
+        "an object for the plan, one for each tensor, one for the result, and one for the table"),
     TOOL_GROUP(tool_quiet_options, 0),
     {"verbose", 'v', NULL, TOOL_VALUE_FLAG, offsetof(tool_args, verbose),
      .help = "print a line for each tensor: its types and bytes, and how much was removed"},
@@ -426,20 +428,25 @@ static const tool_option options[] = {
 
 static prune_options asked;
 TOOL_VERB(
-    prune, "MODEL [OUT]", 1, 1, "remove parts of a model, or make it 2:4 sparse",
-    "Writes MODEL to OUT without the attention heads, feed-forward channels or layers that\n"
-    "matter least, as a smaller file, or with two of every four weights set to zero. OUT is an\n"
-    "ordinary GGUF file, written row by row, so that the model may be larger than memory; it\n"
-    "appears only when it is complete. An older model named OUT is then replaced, any other file\n"
-    "is not.\n"
+    prune, "MODEL OUT", 1, 1, "remove parts of a model, or make it 2:4 sparse",
+    "Writes a pruned copy of MODEL to OUT. With --heads, --ffn or --layers, the attention heads,\n"
+    "feed-forward channels or layers that matter least are left out, so the file is smaller.\n"
+    "With --pattern 2:4, two of every four weights are set to zero. OUT is an ordinary GGUF file\n"
+    "(except with --compact), written row by row, so that the model may be larger than memory.\n"
+    "It appears only when it is complete. An existing model OUT is then replaced; any other\n"
+    "existing file is refused.\n"
     "\n"
     "Every pruned model loses quality: `mnem perplexity` measures how much, and training what\n"
     "is left (`mnem train --init OUT`; not supported yet with heads removed) recovers much of\n"
-    "it. With a text (--calibrate, --test) a table at the end shows the loss, next to that of\n"
-    "plain types of MODEL.\n",
-    "mnem prune model-f16.gguf -o less.gguf --ffn 25% --calibrate book.txt  # guided by a text\n"
+    "it. With a text (--calibrate, --test) a table at the end compares the loss with that\n"
+    "of MODEL in plain types (Q8_0, Q4_K_M, Q4_0 and Q3_K).\n",
+    "mnem prune model-f16.gguf -o less.gguf --ffn 25% --calibrate book.txt  # remove what matters "
+    "least for book.txt\n"
     "mnem prune model-f16.gguf -o less.gguf --ffn 25% --test book.txt --max-loss 20\n"
-    "mnem prune model-f16.gguf -o less.gguf --heads 25% --layers 10%  # both at once\n"
-    "mnem prune model-f16.gguf -o zeros.gguf --pattern 2:4 --type Q8_0  # exact zeros\n"
-    "mnem prune zeros.gguf -o small.gguf --pattern 2:4 --compact  # for mnem only\n"
-    "mnem prune small.gguf -o zeros.gguf --pattern 2:4  # the ordinary file again\n");
+    "mnem prune model-f16.gguf -o less.gguf --heads 25% --layers 10%  # remove heads and layers\n"
+    "mnem prune model-f16.gguf -o zeros.gguf --pattern 2:4 --type Q8_0  # 2:4, then quantize to "
+    "Q8_0\n"
+    "mnem prune zeros.gguf -o small.gguf --pattern 2:4 --compact  # store no zeros: a smaller file "
+    "that only mnem opens\n"
+    "mnem prune small.gguf -o zeros.gguf --pattern 2:4  # store the zeros again: an ordinary "
+    "file\n");

@@ -414,7 +414,7 @@ static const tool_option options[] = {
     {"type", 0, "TYPE", TOOL_VALUE_NAME, AT(type), .also = "outtype", .choices = TOOL_TYPES,
      .help =
          "type to write: a mix such as Q4_K_M, or one type for all matrices, such as Q8_0, Q4_0, "
-         "Q6_K or F16 (required, or as the operand TYPE)"},
+         "Q6_K or F16; same as the operand TYPE"},
     {"target", 0, "SIZE|BITS", TOOL_VALUE_TEXT, AT(target),
      .help = "instead of TYPE: choose a type for each matrix with the least loss, so that the file "
              "has at most this size (60M) or this many bits per weight (4.5); the loss is measured "
@@ -427,7 +427,7 @@ static const tool_option options[] = {
              "llama-imatrix or by --imatrix-out"},
     TOOL_GROUP(calibration_options, AT(calibration)),
     TOOL_GROUP(tool_compress_options, AT(compress)),
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("an object for each tensor, then one for the result, and one for the table"),
     TOOL_GROUP(tool_quiet_options, 0),
     {"verbose", 'v', NULL, TOOL_VALUE_FLAG, offsetof(tool_args, verbose),
      .help = "print a line for each tensor: its types, its bytes and its error"},
@@ -436,25 +436,26 @@ static const tool_option options[] = {
 
 static quantize_options asked;
 TOOL_VERB(
-    quantize, "IN OUT [TYPE]", 1, 3, "write a model in a smaller data type",
+    quantize, "IN OUT TYPE", 1, 3, "write a model in a smaller data type",
     "Writes the model IN to OUT in another type, row by row, so that the model may be larger\n"
-    "than memory. OUT appears only when it is complete; an older model of that name is then\n"
-    "replaced, any other file is not. At the end the bytes and the largest error are printed,\n"
+    "than memory. OUT appears only when it is complete. An existing model OUT is then replaced;\n"
+    "any other existing file is refused. At the end the bytes and the largest error are printed,\n"
     "and with -v those of each tensor.\n"
     "\n"
-    "With --calibrate the model is first run over a text, one layer at a time, so it may again\n"
+    "With --calibrate the model is first run over a text, one layer at a time; here, too, it may\n"
     "be larger than memory. Errors in columns that matter more for the text then count more,\n"
     "and columns can compensate for each other's errors (--method). With --imatrix-out and\n"
     "neither OUT nor TYPE, only the importance matrix is written.\n"
     "\n"
-    "At the end a table compares IN, OUT and plain types (IN as Q8_0, Q4_K_M, Q4_0 and Q3_K,\n"
-    "without calibration, as far as they are smaller than IN) on the held-out part of that\n"
-    "text (or on --test): size, perplexity, KL divergence from IN (mnem perplexity --kl) and\n"
-    "speed. The plain types need temporary disk space, which is checked first.\n",
-    "mnem quantize model-f16.gguf model-q4.gguf --type Q4_K_M  # about 4.8 bits a weight\n"
-    "mnem quantize model-f16.gguf model-q8.gguf Q8_0  # 8.5 bits, almost no loss\n"
+    "With --test or --calibrate, a table at the end compares IN, OUT and plain types (IN as\n"
+    "Q8_0, Q4_K_M, Q4_0 and Q3_K, without calibration, as far as they are smaller than IN) on\n"
+    "the text of --test, or else on the held-out part of the text of --calibrate: size,\n"
+    "perplexity, KL divergence from IN (mnem perplexity --kl) and speed. The plain types need\n"
+    "temporary disk space, which is checked first.\n",
+    "mnem quantize model-f16.gguf model-q4.gguf --type Q4_K_M  # about 4.8 bits per weight\n"
+    "mnem quantize model-f16.gguf model-q8.gguf Q8_0  # 8.5 bits per weight, almost no loss\n"
     "mnem quantize model-f16.gguf small.gguf --imatrix imatrix.gguf --target 3.5\n"
-    "mnem quantize model-f16.gguf model-q4.gguf Q4_0 --calibrate text.txt  # calibrated on "
+    "mnem quantize model-f16.gguf model-q4.gguf Q4_0 --calibrate text.txt  # calibrate on "
     "text.txt\n"
     "mnem quantize f16.gguf q4.gguf Q4_0 --test heldout.txt --max-loss 1  # refuse a loss above 1 "
     "%\n");

@@ -420,7 +420,7 @@ static const tool_option options[] = {
     {"timeline", 0, NULL, TOOL_VALUE_FLAG, AT(timeline),
      .help = "show reserved and live bytes over time"},
     TOOL_GROUP(tool_trace_options, AT(trace)),
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("one object for all traces"),
     {0},
 };
 
@@ -452,4 +452,4 @@ TOOL_VERB(
     "mnem replay snapshot.pickle  # which code holds the peak?\n"
     "mnem replay snapshot.pickle --policy all --capacity 16G  # which policies fit in 16 GiB?\n"
     "mnem replay serve.trace.xz --svg map.svg --timeline  # draw memory over time\n"
-    "mnem replay *.trace --json | jq -r '.advice.policy'  # for a script\n");
+    "mnem replay *.trace --json | jq -r '.advice.policy'  # print the best policy\n");

@@ -146,15 +146,16 @@ static const tool_option options[] = {
      .help = "write an HTML page to FILE as well: bytes over time, what is live at any moment, "
              "addresses, spans; one file that needs no network"},
     {"fail-on", 0, "LIST", TOOL_VALUE_TEXT, AT(fail_on),
-     .help = "exit with 1 when a condition holds: peak>600M,leaks>0,fragmentation>10 (names: those "
-             "of \"metrics\" in --json; a number that the trace doesn't record fails, too)"},
+     .help = "exit with 1 if one of these conditions holds, such as "
+             "peak>600M,leaks>0,fragmentation>10; names are those of \"metrics\" in --json; a "
+             "condition also holds if the trace doesn't record its number"},
     {"device", 0, "N", TOOL_VALUE_COUNT, AT(device), .least = 0, .most = 4095,
      .help = "the device to report in a snapshot of several devices (default: the one with most "
              "events)"},
     {"rank", 0, "N", TOOL_VALUE_COUNT, AT(rank), .least = 0, .most = MNEM_COMM_RANKS_MAX - 1,
      .help =
          "the rank to report in a trace of several ranks (default: a line for each, then rank 0)"},
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("one object"),
     {0},
 };
 
@@ -170,8 +171,8 @@ TOOL_VERB(
     "memory snapshot (the file of torch.cuda.memory._dump_snapshot; it is read without\n"
     "running any code in it), or text with one event on each line:\n"
     "\n"
-    "  a ID BYTES [STREAM]   allocates block ID, used only once (STREAM: default 0)\n"
-    "  f ID [STREAM]         frees it\n"
+    "  a ID BYTES [STREAM]   allocates block ID, each ID once (STREAM: default 0)\n"
+    "  f ID [STREAM]         frees block ID\n"
     "\n"
     "What a trace doesn't record is shown as -, and never guessed.\n"
     "\n"
@@ -179,9 +180,10 @@ TOOL_VERB(
     "(or its log.jsonl): its totals by kind and phase, without events.\n"
     "\n"
     "docs/report.md defines every number.\n",
-    "mnem run -p Hello --trace run.pftrace && mnem report run.pftrace  # of a run\n"
+    "mnem run -p Hello --trace run.pftrace && mnem report run.pftrace  # report on a run of mnem\n"
     "mnem report snapshot.pickle  # when was the peak, and what was live?\n"
     "mnem report snapshot.pickle --html page.html  # see it in a browser\n"
     "mnem report before.pickle after.pickle  # what changed?\n"
-    "mnem report snapshot.pickle --fail-on 'peak>600M,leaks>0'  # in CI\n"
-    "mnem report snapshot.pickle --json | jq .metrics  # for a script\n");
+    "mnem report snapshot.pickle --fail-on 'peak>600M,leaks>0'  # fail a CI job above these "
+    "limits\n"
+    "mnem report snapshot.pickle --json | jq .metrics  # print the numbers\n");

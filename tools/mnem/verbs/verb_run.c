@@ -331,7 +331,8 @@ const tool_option tool_run_options[] = {
 
 static const tool_option options[] = {
     TOOL_GROUP(tool_run_options, 0),
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("an object for each token, then one with the whole text, the plan and the "
+                     "ledger; with --prompts an object for each answer, then one for the run"),
     TOOL_GROUP(tool_quiet_options, 0),
     TOOL_GROUP(tool_verbose_options, 0),
     {0},
@@ -360,11 +361,11 @@ TOOL_VERB_WITH(
     "\n"
     "Ctrl-C stops generation and still prints the last line, or with -v the ledger (exit code\n"
     "130); a second one exits at once.\n",
-    "mnem run -p 'In the beginning'  # the bundled model\n"
+    "mnem run -p 'In the beginning'  # continue a text with the bundled model\n"
     "mnem run model.gguf --memory 512M  # chat inside 512 MiB\n"
-    "mnem run model.gguf -p 'What is a ledger?' --system 'Be brief.'  # one answer\n"
-    "mnem run model.gguf --prompts questions.txt --json  # one answer per line\n"
+    "mnem run model.gguf -p 'What is a ledger?' --system 'Be brief.'  # print one answer\n"
+    "mnem run model.gguf --prompts questions.txt --json  # print one answer per line\n"
     "mnem run model.gguf --raw -f essay.txt -n 100 --temp 0  # continue, most likely tokens only\n"
-    "mnem run model.gguf -p 'A person.' --json-schema person.json  # JSON only\n"
-    "mnem run model.gguf --lora adapter.gguf:0.5  # an adapter at half its strength\n"
-    "echo 'Once upon a time' | mnem run model.gguf -q  # the text only\n");
+    "mnem run model.gguf -p 'A person.' --json-schema person.json  # answer in JSON only\n"
+    "mnem run model.gguf --lora adapter.gguf:0.5  # use an adapter at half its strength\n"
+    "echo 'Once upon a time' | mnem run model.gguf -q  # print the text only\n");

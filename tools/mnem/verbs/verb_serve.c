@@ -447,7 +447,8 @@ static const tool_option options[] = {
     TOOL_GROUP(tool_breaker_options, AT(breakers)),
     TOOL_GROUP(tool_trace_options, AT(session.trace)),
     TOOL_GROUP(tool_history_options, AT(no_history)),
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("one object when the server is ready, with its address and the plan (with "
+                     "--dry-run the plan)"),
     TOOL_GROUP(tool_quiet_options, 0),
     TOOL_GROUP(tool_verbose_options, 0),
     {0},
@@ -472,8 +473,8 @@ TOOL_VERB_WITH(
     "them have in common is stored once (prefix cache). When free pages run out, some\n"
     "conversations wait, or are preempted (interrupted) and resumed later: none is dropped, and\n"
     "every answer has the tokens that it would have if its request were the only one. A request\n"
-    "that could never fit is refused with the bytes that it needs. Weights that don't fit are\n"
-    "streamed from disk, once per step for all conversations together.\n"
+    "that could never fit is refused; the error shows the bytes that it needs. Weights that\n"
+    "don't fit are streamed from disk, once per step for all conversations together.\n"
     "\n"
     "With --swap, the pages of a preempted conversation are written to a file if that takes less\n"
     "time than recomputing them; recent times of both decide. To set the speed of the file\n"
@@ -489,7 +490,10 @@ TOOL_VERB_WITH(
     "once, because mpirun kills the processes soon after it.\n",
     "mnem serve  # the bundled model, at http://127.0.0.1:8080\n"
     "mnem serve model.gguf --memory 600M --ctx 8192  # all clients inside 600 MiB\n"
-    "mnem serve model.gguf --memory 600M --parallel 4 --dry-run  # only the plan\n"
-    "mnem serve model.gguf --memory 600M --swap /var/tmp --swap-max 4G  # and up to 4 GiB on disk\n"
-    "mnem serve model.gguf --host 0.0.0.0 --api-key-file keys.txt  # on the network, with keys\n"
-    "curl localhost:8080/v1/completions -d '{\"prompt\": \"In the beginning\"}'  # one answer\n");
+    "mnem serve model.gguf --memory 600M --parallel 4 --dry-run  # print the plan only\n"
+    "mnem serve model.gguf --memory 600M --swap /var/tmp --swap-max 4G  # keep up to 4 GiB of "
+    "pages on disk\n"
+    "mnem serve model.gguf --host 0.0.0.0 --api-key-file keys.txt  # serve other machines, with "
+    "API keys\n"
+    "curl localhost:8080/v1/completions -d '{\"prompt\": \"In the beginning\"}'  # ask for one "
+    "answer\n");

@@ -144,7 +144,7 @@ static const tool_option options[] = {
     TOOL_GROUP(tool_template_options, AT(template)),
     {"no-prompt", 0, NULL, TOOL_VALUE_FLAG, AT(no_prompt),
      .help = "don't end with the generation prompt (the text that opens the assistant's answer)"},
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("one object"),
     {0},
 };
 
@@ -155,7 +155,9 @@ TOOL_VERB(
     "a small example conversation, or for yours. Templates run in mnem's own interpreter, with\n"
     "limits on memory and time; results are the same as Python's jinja2. Errors that a template\n"
     "raises itself (raise_exception) and mistakes in it are reported with their line.\n",
-    "mnem template model.gguf  # the template, and a small conversation\n"
-    "mnem template model.gguf --messages chat.json --tools tools.json  # only your conversation\n"
-    "mnem template model.gguf --template-args '{\"enable_thinking\": false}'  # a variable\n"
-    "mnem template --template new.jinja --json | jq -r .text  # your own template\n");
+    "mnem template model.gguf  # show the template, and a rendered example\n"
+    "mnem template model.gguf --messages chat.json --tools tools.json  # render your conversation "
+    "only\n"
+    "mnem template model.gguf --template-args '{\"enable_thinking\": false}'  # set a variable of "
+    "the template\n"
+    "mnem template --template new.jinja --json | jq -r .text  # render with your own template\n");

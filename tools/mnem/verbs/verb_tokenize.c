@@ -139,7 +139,7 @@ static const tool_option options[] = {
     {"plain", 0, NULL, TOOL_VALUE_FLAG, AT(plain),
      .help = "treat the texts of special tokens as plain text"},
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("one object"),
     {0},
 };
 
@@ -149,5 +149,5 @@ TOOL_VERB(
     "Shows how the model's tokenizer splits a text: ids and pieces. The text comes from the\n"
     "command line or from standard input (-, or no operand). Special tokens are recognised in\n"
     "it unless --plain is given.\n",
-    "mnem tokenize model.gguf 'In the beginning'  # ids and pieces\n"
+    "mnem tokenize model.gguf 'In the beginning'  # show ids and pieces\n"
     "mnem tokenize model.gguf - --json < text.txt | jq '.ids | length'  # count the tokens\n");

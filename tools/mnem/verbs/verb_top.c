@@ -52,7 +52,7 @@ static const tool_option options[] = {
      .help = "seconds between two updates (default: 1)"},
     {"openmetrics", 0, NULL, TOOL_VALUE_FLAG, AT(openmetrics),
      .help = "print the numbers once, in the text format of OpenMetrics"},
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("one object, as with --once"),
     {0},
 };
 
@@ -65,11 +65,11 @@ TOOL_VERB_WITH(
     top, defaults, "[PID | FILE]", 0, 1, "show the memory and speed of a running mnem live",
     "Shows the state of a running program: the budget and the ledger's accounts by kind and\n"
     "tag, steps, tokens a second, pages, requests. It reads the status file that mnem run,\n"
-    "train and serve update about ten times a second ($XDG_RUNTIME_DIR/mnem or\n"
-    "/tmp/mnem-UID, removed at the end; MNEM_STATUS=off: none), or that of any program that\n"
-    "opens one with the library (mnem/monitor.h). Without an operand it shows the program that\n"
-    "is running, if there is only one. q ends the view.\n",
-    "mnem top  # the mnem that is running\n"
-    "mnem top 4121 --interval 0.2  # process 4121, five times a second\n"
-    "mnem top --json | jq .tokens_per_s  # for a script\n"
-    "mnem top --openmetrics >node/mnem.prom  # for a collector of text files\n");
+    "train and serve update about ten times a second, in $XDG_RUNTIME_DIR/mnem or\n"
+    "/tmp/mnem-UID. They remove it when they end; with MNEM_STATUS=off they write none. Any\n"
+    "other program can write one with the library (mnem/monitor.h). Without an operand mnem top\n"
+    "shows the program that is running, if there is only one. q ends the view.\n",
+    "mnem top  # watch the mnem that is running\n"
+    "mnem top 4121 --interval 0.2  # watch process 4121, five times a second\n"
+    "mnem top --json | jq .tokens_per_s  # print the tokens per second\n"
+    "mnem top --openmetrics >node/mnem.prom  # for node_exporter's textfile collector\n");

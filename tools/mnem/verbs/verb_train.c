@@ -343,8 +343,7 @@ static const tool_option options[] = {
      .help =
          "under mpirun, with --memory SIZE[,SIZE...] per rank: what is divided among the ranks in "
          "addition to the batch: none, optimizer (its moments) or gradients (and the moments; not "
-         "with --masked); weights is not supported yet (default: optimizer, or gradients if that "
-         "is faster in the budgets of all ranks or nothing else fits; -v prints the reason)"},
+         "with --masked) (default: optimizer; gradients if faster or if nothing else fits)"},
     {"ctx", 'c', "N", TOOL_VALUE_COUNT, AT(context), .least = 1, .most = 1 << 20,
      .also = "ctx-size context n-ctx max-seq-length max-length",
      .help = "sequence length in tokens, and the model's context length (default: the config's or "
@@ -353,9 +352,9 @@ static const tool_option options[] = {
      .help = "size in tokens of the vocabulary that is learned from the text; 256: each byte is a "
              "token (default: the config's: 2048 for 5m)"},
     {"adapt", 0, NULL, TOOL_VALUE_FLAG, AT(adapt),
-     .help = "adjust the number of sequences per pass during the run: fewer if more than 0.8 of "
-             "the budget is used, more if less than 0.6 of the machine's attainable speed is "
-             "reached; log.jsonl records every change"},
+     .help = "adjust the number of sequences per pass during the run: a smaller one above 80% of "
+             "the budget, a larger one if a step runs below 60% of the machine's attainable speed; "
+             "log.jsonl records every change"},
     TOOL_GROUP(tool_types_options, AT(training)),
     {"rate", 0, "X", TOOL_VALUE_REAL, AT(rate), .least = 0, .most = 10, .also = "learning-rate lr",
      .help = "peak learning rate (default: the config's: 0.002 for 5m; 0.001 with --lora)"},
@@ -374,7 +373,8 @@ static const tool_option options[] = {
          "budgets), then exit; a budget that is too small is refused (exit code 3)"},
     TOOL_GROUP(tool_trace_options, AT(trace)),
     TOOL_GROUP(tool_history_options, AT(no_history)),
-    TOOL_GROUP(tool_json_options, 0),
+    TOOL_JSON_OPTION("the lines of log.jsonl, then an object with the result; with --dry-run an "
+                     "object for the plan, then one for each budget"),
     TOOL_GROUP(tool_quiet_options, 0),
     TOOL_GROUP(tool_verbose_options, 0),
     {0},
@@ -386,14 +386,16 @@ TOOL_VERB(
     "Trains a transformer on text files inside a hard memory budget, from random weights or\n"
     "from a model (--init). A summary of the plan is printed before the first step. --dry-run\n"
     "prints the plan: bytes by kind, the number of sequences per pass, what is recomputed to\n"
-    "save memory, and what other budgets would allow; -v prints every part. A smaller budget "
-    "changes the "
-    "speed, not the result, except for rounding; if f32 doesn't fit, activations are in "
-    "bf16 (see --precision).\n"
+    "save memory, and what other budgets would allow; -v prints every part.\n"
+    "A smaller budget changes the speed, and the result only in two cases: losses may differ by\n"
+    "rounding, and activations are in bf16 if f32 doesn't fit (--precision f32 prevents that).\n"
     "\n"
-    "The vocabulary is learned from the text. The folder of the run (--out) holds its\n"
+    "The vocabulary is learned from the text; with --init it is that of the model. The folder of "
+    "the "
+    "run (--out) holds its\n"
     "checkpoint, log.jsonl (one line per step), loss.svg, and at the end model.gguf, which\n"
-    "`mnem run` opens. Ctrl-C stops with a checkpoint (exit code 130); --resume continues from\n"
+    "`mnem run` opens. Ctrl-C ends the run with a checkpoint (exit code 130); --resume continues "
+    "from\n"
     "the last checkpoint, also after a crash, and the result is that of an uninterrupted run.\n"
     "\n"
     "Files should be text in UTF-8; files that are clearly not text are refused. --json streams\n"
@@ -426,12 +428,12 @@ TOOL_VERB(
     "second\n"
     "model, the teacher, such as the model before pruning; the teacher stays unchanged. Both\n"
     "train without dropout, unless --dropout or --config is given.\n",
-    "mnem train --data book.txt --memory 512M  # a model of 5 M parameters\n"
+    "mnem train --data book.txt --memory 512M  # train a model of 5 M parameters\n"
     "mnem train --data book.txt --memory 256M --dry-run  # what do other budgets allow?\n"
     "mnem train --resume  # continue after Ctrl-C\n"
-    "mnem train --init model.gguf --lora 8 -d book.txt -o tuned  # adapters of rank 8\n"
-    "mnem train --resume tuned --export so_far.gguf  # the adapter as of its last checkpoint\n"
+    "mnem train --init model.gguf --lora 8 -d book.txt -o tuned  # train adapters of rank 8\n"
+    "mnem train --resume tuned --export so_far.gguf  # write the adapter of its last checkpoint\n"
     "mnem train --init 2of4.gguf --masked --distill model.gguf -d book.txt  # recover from "
     "pruning\n"
-    "mnem train -d a.txt b.txt --config gpt2-10m --steps 300 -o small  # a small GPT-2\n"
-    "mpirun -n 4 mnem train -d book.txt --memory 512M -t 2  # four ranks\n");
+    "mnem train -d a.txt b.txt --config gpt2-10m --steps 300 -o small  # train a small GPT-2\n"
+    "mpirun -n 4 mnem train -d book.txt --memory 512M -t 2  # train on four ranks\n");

@@ -409,8 +409,8 @@ const tool_option tool_compress_options[] = {
     {"table", 0, "FILE", TOOL_VALUE_TEXT, AT(table), .path = TOOL_PATH_WRITE,
      .help = "write the table to FILE as well: .json, or .svg (a plot of size against loss)"},
     {"no-table", 0, NULL, TOOL_VALUE_FLAG, AT(no_table),
-     .help = "make no table at the end (--calibrate makes one by default); with --test compare "
-             "only the given model and OUT, without speeds"},
+     .help = "with --calibrate: print no table at the end; with --test: leave the plain types and "
+             "the speeds out of the table"},
     {"max-loss", 0, "PERCENT", TOOL_VALUE_REAL, AT(max_loss), .least = 0, .most = 1e6,
      .help =
          "write no OUT if its perplexity on the test text is worse by more than this percentage"},

@@ -363,14 +363,18 @@ void calibration_close(calibration *c) {
 #define AT(field) offsetof(calibration_asked, field)
 const tool_option calibration_options[] = {
     {"calibrate", 0, "FILE", TOOL_VALUE_TEXT, AT(text), .path = TOOL_PATH_READ,
-     .help = "run the model over this text first (- is standard input) to round the columns that "
-             "matter most more precisely; the last fifth is held out for the test"},
+     .help =
+         "run the model over this text first (- is standard input), so that columns that matter "
+         "most are rounded more precisely; the last fifth is held out for the test"},
     {"method", 0, "METHOD", TOOL_VALUE_NAME, AT(method), .choices = "auto nearest imatrix awq gptq",
-     .help = "rounding method: imatrix weights columns by importance (--imatrix, --calibrate); awq "
-             "scales columns before rounding and folds the scales into the preceding operator; "
-             "gptq makes each column compensate for the errors of those before it; both need "
-             "--calibrate and keep a Hessian per layer input; auto (default): gptq, with scales "
-             "where they lose less, or the best method that the budget and the given text allow"},
+     .help = "how columns are rounded. nearest: each weight to the nearest value. imatrix: errors "
+             "count by the column's importance (needs --imatrix or --calibrate). awq: columns are "
+             "scaled before rounding, and the preceding operator undoes the scales. gptq: each "
+             "column compensates for the errors of the columns before it. awq and gptq need "
+             "--calibrate, and memory for a Hessian of each matrix's input. auto (default): with "
+             "--calibrate gptq, with the scales of awq where they lower the loss; imatrix if the "
+             "budget is too small for that, for a 2:4 sparse model, and with --imatrix; else "
+             "nearest"},
     {"imatrix-out", 0, "FILE", TOOL_VALUE_TEXT, AT(imatrix_out), .path = TOOL_PATH_WRITE,
      .help =
          "with --calibrate: write the importance matrix to FILE, in llama.cpp's imatrix format"},
