@@ -280,7 +280,8 @@ static void options_that_contradict_are_usage(void **state) {
     wrong(&(words){{"run", "-p", "x", "--raw", "--template", "y"}, 0},
           "so --template has no effect");
     wrong(&(words){{"run", "-p", "x", "--raw", "--system", "y"}, 0}, "--raw uses no chat template");
-    wrong(&(words){{"run", "-p", "x", "--system", "y"}, 0}, "--system needs a chat template");
+    wrong(&(words){{"run", "-p", "x", "--system", "y"}, 0},
+          "the system text needs a chat template");
     wrong(&(words){{"run", "-p", "x", "--template-args", "[1]"}, 0}, "takes a valid JSON object");
 }
 

@@ -380,7 +380,7 @@ static void perplexity_counts_its_windows(void **state) {
     json_decref(result);
     r = RUN("perplexity", tool_model, tool_file("text", "too short"), "--ctx", "64");
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "one window needs 64"));
+    assert_non_null(strstr(r.err, "one window (--ctx) needs 64"));
 }
 
 /* ---- the budget ---- */

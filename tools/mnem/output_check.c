@@ -91,7 +91,7 @@ int tool_new_check_model(const tool_args *args, const char *path) {
     if (!S_ISREG(about.st_mode)) return TOOL_OK; /* the library refuses it */
     if (args->operands > 0 && is_same_file(args->operand[0], &about))
         return tool_usage(tool_verb_name(),
-                          "%s would be overwritten, and this command reads it: choose another path",
+                          "this command reads %s and would overwrite it: choose another path",
                           path);
     return check_old(args, path);
 }

@@ -59,7 +59,7 @@ const char *tool_model_path(const tool_args *args) {
     if (!path)
         tool_message("no MODEL is given, and the bundled model %s was not found: name a MODEL, set "
                      "the environment variable MNEM_MODEL, or copy it from models/ to "
-                     "../share/mnem/models beside the command's folder",
+                     "../share/mnem/models, relative to the command's folder",
                      SHIPPED_MODEL);
     return path;
 }
@@ -342,7 +342,7 @@ static void say_beyond(const tool_stage *stage) {
     const int32_t trained = stage->transformer.context;
     if (stage->plan.context > trained)
         tool_message("warning: the context is %d tokens, but the model was trained for at most %d; "
-                     "beyond those its text may make no sense (--ctx sets the context)",
+                     "text beyond that length may make no sense (--ctx sets the context)",
                      stage->plan.context, trained);
 }
 

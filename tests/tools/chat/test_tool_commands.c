@@ -319,10 +319,10 @@ static void what_set_does_not_take_is_said(void **state) {
     at = say("/set dots 3", "xtc-threshold, seed, tokens", at);
     at = say("/set temp hot", "/set temp takes a number from 0 to 100, not \"hot\"", at);
     at = say("/set temp", "/set temp takes a number", at);
-    at = say("/set top-k 1.5", "/set top-k takes a whole number from 0 on", at);
+    at = say("/set top-k 1.5", "/set top-k takes a whole number of at least 0", at);
     at = say("/set min-p 2", "from 0 to 1, not \"2\"", at);
     at = say("/set seed -1", "/set seed takes a whole number", at);
-    at = say("/set tokens 0", "from 1 on, or -1", at);
+    at = say("/set tokens 0", "of at least 1, or -1", at);
     at = say("/set", "temp               0", at);
     leave("/quit", at);
 }

@@ -246,7 +246,7 @@ static void wrong_prompts_are_named(void **state) {
     WRONG(2, "applies to prompt 2 of 2", "-p", "a", "-p", texts[3], "--ctx", "8");
     WRONG(2, "-p - reads one prompt", "-p", "-", "-p", "a");
     WRONG(2, "both give a prompt", "--prompts", file, "-f", file);
-    WRONG(2, "--system needs a chat template", "-p", "a", "-p", "b", "--system", "c");
+    WRONG(2, "the system text needs a chat template", "-p", "a", "-p", "b", "--system", "c");
 }
 
 /* A line that only looks like JSON is text where the first isn't JSON. */

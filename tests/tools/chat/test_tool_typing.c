@@ -339,7 +339,7 @@ static void what_cannot_be_kept_is_told_but_for_quiet(void **state) {
     kit_remove(at("mnem"));
     tool_file("mnem", "");
     leave(say("Hello\n", start_chat()));
-    assert_non_null(strstr(screen, "the history is not saved"));
+    assert_non_null(strstr(screen, "the message history is not saved"));
     CHAT("run", model_copy(tagged, 256), "--temp", "0", "-n", "1", "-q");
     const size_t from = say("Hello\n", expect_from(0, "> "));
     type("/quit\n");

@@ -184,7 +184,7 @@ static void a_run_replaces_no_file_that_is_not_of_a_run(void **state) {
         snprintf(path, sizeof path, "%s/%s", work, made[i]);
         put(path);
         REFUSED(TRAIN("-q", "--data", at("text.txt"), "--config", at("config.json"), "--out", work),
-                path, "is not of a training run", "choose another --out");
+                path, "does not belong to a training run", "choose another --out");
         assert_put(0, path);
         assert_int_equal(files_there(), 1);
     }

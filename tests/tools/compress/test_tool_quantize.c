@@ -63,7 +63,7 @@ static void what_is_wrong_is_said_and_leaves_no_file(void **state) {
     wrong(RUN("quantize", MODEL, out, "Q4_0", "--imatrix", at("none")), 1, "can't be opened");
     wrong(RUN("quantize", MODEL, out, "Q4_0", "--method", "imatrix"), 2, "needs --imatrix");
     wrong(RUN("quantize", MODEL, out, "Q4_0", "--method", "nearest", "--imatrix", IMATRIX), 2,
-          "uses no --imatrix");
+          "does not use --imatrix");
     wrong(RUN("quantize", tool_model, out, "Q4_0", "--imatrix", IMATRIX), 1, "for another model");
     struct stat st;
     assert_int_not_equal(stat(out, &st), 0);

@@ -93,8 +93,8 @@ static void what_is_read_is_not_replaced(void **state) {
     snprintf(model, sizeof model, "%s", at("read.gguf"));
     make_model(model, "--type F16");
     assert_int_equal(stat(model, &before), 0);
-    refused(RUN("quantize", model, model, "Q8_0"), 2, "this command reads it", model);
-    refused(RUN("quantize", model, "-o", model, "Q8_0"), 2, "this command reads it", model);
+    refused(RUN("quantize", model, model, "Q8_0"), 2, "would overwrite it", model);
+    refused(RUN("quantize", model, "-o", model, "Q8_0"), 2, "would overwrite it", model);
     refused(RUN("merge", model, "adapter", "-o", model), 2, "this command reads", model);
     refused(RUN("merge", MODEL, model, "-o", model), 2, "this command reads", model);
     refused(RUN("prune", model, "-o", model, "--pattern", "2:4"), 2, "this command reads", model);
@@ -152,7 +152,7 @@ static void a_result_that_surprises_is_explained(void **state) {
     remove(small);
     tool_result r = RUN("quantize", model, small, "Q4_K_M");
     assert_int_equal(r.code, 0);
-    assert_non_null(strstr(r.err, "rows that are not a multiple of 256 numbers, which Q4_K_M"));
+    assert_non_null(strstr(r.err, "rows whose length is not a multiple of 256, which Q4_K_M"));
     assert_null(strstr(r.err, "is larger than"));
     assert_non_null(strstr(r.out, "\n  Q5_0 ")); /* what they became */
     r = RUN("quantize", small, at("large.gguf"), "F16");

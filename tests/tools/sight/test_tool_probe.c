@@ -174,7 +174,7 @@ static void others_find_the_probe_that_is_kept(void **state) {
     json_decref(plan);
     r = RUN("probe", tool_model, "--memory", BUDGET, "--svg", at("roofline.svg"));
     assert_int_equal(r.code, 0);
-    assert_non_null(strstr(r.err, "--refresh measures again"));
+    assert_non_null(strstr(r.err, "--refresh measures them again"));
     assert_non_null(strstr(r.out, "\ndecode: 1 token after 255 others"));
     assert_non_null(strstr(r.out, "\nprefill: 256 tokens after 0 others"));
     r = RUN("bench", "--pp", "8", "--tg", "8", "--repeats", "1", "-q");

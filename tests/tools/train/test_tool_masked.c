@@ -110,7 +110,8 @@ static void what_makes_no_sense_is_refused(void **state) {
     (void)state;
     const char *dense = at("dense/model.gguf");
     wrong(LEARN(at("x"), "--masked"), 2, "--masked needs --init");
-    wrong(LEARN(at("x"), "--init", MASKED, "--lora", "2"), 2, "`mnem merge` keeps zeros too");
+    wrong(LEARN(at("x"), "--init", MASKED, "--lora", "2"), 2,
+          "`mnem merge` of an adapter keeps zeros too");
     wrong(LEARN(at("x"), "--init", dense, "--masked"), 1, "prune it with mnem prune first");
     wrong(LEARN(at("x"), "--distill", dense), 2, "--distill needs --init");
     wrong(LEARN(at("x"), "--init", dense, "--distill-weight", "0.5"), 2, "need --distill MODEL");

@@ -172,7 +172,7 @@ static void text_from_standard_input_is_kept_for_resuming(void **state) {
     assert_int_equal(mkdir(at("taken/text"), 0777), 0);
     r = PIPE(at("taken"), "--steps", "1");
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "taken/text is not of a training run"));
+    assert_non_null(strstr(r.err, "taken/text does not belong to a training run"));
     assert_string_equal(names(at("taken")), "text ");
     assert_int_equal(rename(at("by_pipe/text"), at("moved")), 0); /* one of a run that is gone */
     assert_int_equal(mkdir(at("by_pipe/text"), 0777), 0);

@@ -78,10 +78,10 @@ static int open_list(tool_kept_part *kept, bool *taken) {
     tool_new_folders(path, 0777);
     *taken = false;
     kept->list = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (kept->list < 0) return fail(kept, "the index can't be opened for writing");
+    if (kept->list < 0) return fail(kept, "its index file (.list) can't be opened for writing");
     if (flock(kept->list, LOCK_EX | LOCK_NB) == 0) return TOOL_OK;
     *taken = errno == EWOULDBLOCK;
-    if (!*taken) return fail(kept, "the index can't be locked");
+    if (!*taken) return fail(kept, "its index file (.list) can't be locked");
     close(kept->list);
     return TOOL_OK;
 }
@@ -91,7 +91,7 @@ static int read_list(tool_kept_part *kept, uint64_t bytes) {
     FILE *file = fdopen(dup(kept->list), "r");
     char line[64];
     uint64_t begin, end;
-    if (!file) return fail(kept, "the index can't be read");
+    if (!file) return fail(kept, "its index file (.list) can't be read");
     rewind(file);
     while (fgets(line, sizeof line, file)) {
         if (!strchr(line, '\n') || sscanf(line, "%" SCNu64 " %" SCNu64, &begin, &end) != 2) break;
@@ -107,7 +107,7 @@ static int set_time(const tool_kept_part *kept) {
     const struct timespec time = {kept->written / SECOND, kept->written % SECOND};
     return futimens(kept->fd, (struct timespec[]){time, time}) == 0
                ? TOOL_OK
-               : fail(kept, "the file's time of change can't be set");
+               : fail(kept, "the file's modification time can't be set");
 }
 
 /* With a list of something else, or without its file, it begins anew. */
@@ -120,7 +120,7 @@ static int open_file(tool_kept_part *kept, uint64_t bytes) {
         kept->have.count = 0;
         if (ftruncate(kept->list, 0) != 0 || ftruncate(kept->fd, 0) != 0 ||
             ftruncate(kept->fd, (off_t)bytes) != 0)
-            return fail(kept, "the file can't be given the size of the model");
+            return fail(kept, "the file can't be extended to the model's size");
     }
     return set_time(kept);
 }
@@ -137,9 +137,9 @@ int tool_kept_open(tool_kept_part *kept, const char *name, uint64_t sum, uint64_
         if ((code = open_list(kept, &taken)) != TOOL_OK) return code;
     }
     if (taken)
-        return tool_failed("%s and all further files for parts of this model are in use by other "
-                           "runs: wait until one of these runs ends",
-                           kept->path);
+        return tool_failed("all %d files that can store a part of this model are in use by other "
+                           "runs (the last is %s): wait until one of these runs ends",
+                           MNEM_COMM_RANKS_MAX, kept->path);
     code = read_list(kept, bytes);
     return code == TOOL_OK ? open_file(kept, bytes) : code;
 }
@@ -149,8 +149,7 @@ int tool_kept_write(tool_kept_part *kept, uint64_t at, const void *data, size_t 
         const ssize_t n =
             pwrite(kept->fd, (const char *)data + done, bytes - done, (off_t)(at + done));
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0)
-            return fail(kept, "the bytes of the model that rank 0 sent can't be written to it");
+        if (n < 0) return fail(kept, "the bytes that rank 0 sent can't be written to the file");
         done += (size_t)n;
     }
     if (!tool_ranges_add(&kept->more, at, at + bytes))
@@ -167,7 +166,7 @@ int tool_kept_flush(tool_kept_part *kept) {
     for (int32_t i = 0; i < kept->more.count; i++) {
         const tool_range *r = &kept->more.range[i];
         if (dprintf(kept->list, "%" PRIu64 " %" PRIu64 "\n", r->begin, r->end) < 0)
-            return fail(kept, "the index can't be written");
+            return fail(kept, "its index file (.list) can't be written");
         if (!tool_ranges_add(&kept->have, r->begin, r->end))
             return tool_failed("can't add to %s: this rank's part of the model has more than %d "
                                "separate byte ranges: "

@@ -131,10 +131,11 @@ void probe_doubts(const mnem_probe *p) {
                 "shows both",
                 l->name, tool_size(l->said_bytes, said), tool_size(l->measured_bytes, seen));
         if (l->partly)
-            tool_message("memory was measured with a block of %s, part of which fits in the %s "
-                         "cache of %s, so the figures are too good: use a larger --memory",
-                         tool_size(l->latency_bytes, seen), p->level[i - 1].name,
-                         tool_size(p->level[i - 1].said_bytes, said));
+            tool_message(
+                "memory was measured with a block of %s, part of which fits in the %s "
+                "cache of %s, so memory is slower than these figures: use a larger --memory",
+                tool_size(l->latency_bytes, seen), p->level[i - 1].name,
+                tool_size(p->level[i - 1].said_bytes, said));
     }
     const int count = noisy(p);
     if (count)

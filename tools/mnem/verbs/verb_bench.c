@@ -226,7 +226,7 @@ static void keep_all(const bench *b) {
     const bool machine = keep_machine(b), reached = keep_reached(b);
     if (!machine && !reached) return;
     tool_message("this measurement (%s) is not stored, because other programs used %.0f %% of the "
-                 "processors, and the stored one was made under less load",
+                 "processors, and the stored measurement was made under less load",
                  machine && reached ? "profile and speed"
                  : machine          ? "machine profile"
                                     : "model's speed",

@@ -97,7 +97,7 @@ static int plan_ranks(const tool_args *args, const plan_options *o) {
                           tool_given(args, "device") ? "device" : "capacity");
     if (!o->run.session.memory)
         return tool_usage("plan", "--ranks needs the budget of each rank: add --memory SIZE for "
-                                  "all, or --memory SIZE,SIZE,... one by one");
+                                  "all, or --memory SIZE,SIZE,... with one size for each rank");
     session = o->run.session;
     session.memory = 0;
     snprintf(one, sizeof one, "%llu", (unsigned long long)o->run.session.memory);

@@ -154,10 +154,11 @@ static void print_types(const work *w) {
 /* Q4_K_M and its like are of large blocks only, where rows are made of whole ones. */
 static void warn_rows(const work *w, const quantize_options *o) {
     if (!w->type || o->rules.count || !w->small_blocks || !strcasestr(w->type, "_K")) return;
-    tool_message("note: %u tensor%s rows that are not a multiple of %d numbers, which %s needs, so "
-                 "%s became another type of about that size",
-                 w->small_blocks, w->small_blocks == 1 ? " has" : "s have", LARGE_BLOCK, w->type,
-                 w->small_blocks == 1 ? "it" : "they");
+    tool_message(
+        "note: %u tensor%s rows whose length is not a multiple of %d, which %s needs, so %s "
+        "stored in another type of about that size",
+        w->small_blocks, w->small_blocks == 1 ? " has" : "s have", LARGE_BLOCK, w->type,
+        w->small_blocks == 1 ? "it is" : "they are");
 }
 
 /* What to do comes first. */
@@ -169,8 +170,9 @@ static void warn_source(const work *w) {
                      "already quantized, so precision is lost a second time",
                      n, n == 1 ? " was" : "s were");
     if (larger)
-        tool_message("note: %s is larger than %s, whose types are smaller than the new ones%s",
-                     w->out, w->args->operand[0], n ? ", and not more precise" : "");
+        tool_message(
+            "note: %s is larger than %s, because the new types are larger than the old ones%s",
+            w->out, w->args->operand[0], n ? "; it is not more precise" : "");
 }
 
 static void warn(const work *w, const quantize_options *o) {
@@ -291,7 +293,8 @@ static int check_method(const quantize_options *o) {
     if (text && o->imatrix)
         return tool_usage("quantize", "--imatrix and --calibrate can't be combined: leave one out");
     if (strcasecmp(method, "nearest") == 0 && (o->imatrix || text))
-        return tool_usage("quantize", "--method nearest uses no --%s: leave one of the two out",
+        return tool_usage("quantize",
+                          "--method nearest does not use --%s: leave out one of the two",
                           text ? "calibrate" : "imatrix");
     if (strcasecmp(method, "imatrix") == 0 && !o->imatrix && !text)
         return tool_usage("quantize", "--method imatrix needs --imatrix FILE, or --calibrate FILE");

@@ -34,8 +34,8 @@ static void say_draining(serve *s, const mnem_scheduler *ready) {
     mnem_scheduler_stats_get(ready, &stats);
     const int32_t left = stats.running + stats.waiting;
     if (left > 0)
-        tool_message("finishing %d request%s; a second Ctrl-C or SIGTERM ends at once", left,
-                     tool_s((uint64_t)left));
+        tool_message("finishing %d request%s; a second Ctrl-C or SIGTERM stops the server at once",
+                     left, tool_s((uint64_t)left));
 }
 
 /* It is the only one that calls the API. */
@@ -235,8 +235,9 @@ static int make_http(serve *s) {
     const mnem_status status = http_server_create(&options, &s->http, &why);
     if (status == MNEM_OVER_BUDGET) return tool_fail(status);
     if (status == MNEM_OK) return check_open(http_server_is_loopback(s->http), o);
-    return tool_failed(status == MNEM_IO ? "%s:%d: %s; choose another --port (0: any free one)"
-                                         : "%s:%d: %s",
+    return tool_failed(status == MNEM_IO
+                           ? "can't listen on %s:%d: %s; choose another --port (0: any free one)"
+                           : "can't listen on %s:%d: %s",
                        o->host ? o->host : "127.0.0.1", o->port, why);
 }
 
@@ -289,11 +290,12 @@ static void say_ready(const serve *s) {
         tool_out_flush();
     }
     if (!s->stage.args->quiet && !s->stage.args->json)
-        tool_message(s->stage.transformer.encoder
-                         ? "clients can use %s at the address above: /v1/embeddings"
-                         : "clients can use %s at the address above: a chat page for browsers, "
-                           "OpenAI's API under /v1",
-                     s->name);
+        tool_message(
+            s->stage.transformer.encoder
+                ? "clients can use the model %s at the address above: /v1/embeddings"
+                : "clients can use the model %s at the address above: a chat page for browsers, "
+                  "OpenAI's API under /v1",
+            s->name);
     serve_notify("READY=1");
 }
 

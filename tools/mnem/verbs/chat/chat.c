@@ -69,10 +69,11 @@ static void say_dropped(chat *c, int turns, bool cut, size_t read_again) {
         n = snprintf(what, sizeof what, "the oldest %d turns%s", turns, cut ? " and " : "");
     if (turns == 1) n = snprintf(what, sizeof what, "the oldest turn%s", cut ? " and " : "");
     if (cut) snprintf(what + n, sizeof what - (size_t)n, "%s", answer);
-    tool_message("the context of %d tokens is full, so %s %s dropped; %zu token%s read again%s",
-                 c->stage->plan.context, what, turns > 1 || (turns && cut) ? "are" : "is",
-                 read_again, read_again == 1 ? " is" : "s are",
-                 c->told_full ? "" : tool_wider_text(c->stage, &c->wider, "; ", help));
+    tool_message(
+        "the context of %d tokens is full, so %s %s dropped; %zu token%s processed again%s",
+        c->stage->plan.context, what, turns > 1 || (turns && cut) ? "are" : "is", read_again,
+        read_again == 1 ? " is" : "s are",
+        c->told_full ? "" : tool_wider_text(c->stage, &c->wider, "; ", help));
     c->told_full = true;
 }
 

@@ -70,8 +70,8 @@ static bool read_value(const tool_option *row, const char *text, double *value) 
     const bool number = *text && !*end && isfinite(*value) && (!whole || *value == trunc(*value));
     if (number && *value >= row->least && *value <= row->most) return true;
     if (row->most >= INT32_MAX)
-        tool_message("/set %s takes a whole number from %g on, not \"%s\"", row->name, row->least,
-                     text);
+        tool_message("/set %s takes a whole number of at least %g, not \"%s\"", row->name,
+                     row->least, text);
     else
         tool_message("/set %s takes a number from %g to %g, not \"%s\"", row->name, row->least,
                      row->most, text);
@@ -113,7 +113,7 @@ static int set_tokens(chat *c, const char *text) {
     double value;
     if (!read_value(&row, text, &value)) return TOOL_OK;
     if (value == 0) {
-        tool_message("/set tokens takes a number from 1 on, or -1 for no limit; not 0");
+        tool_message("/set tokens takes a whole number of at least 1, or -1 for no limit, not 0");
         return TOOL_OK;
     }
     c->tokens = (int32_t)value;

@@ -98,7 +98,7 @@ void tool_messages_add(const char *text, bool quiet) {
     if (ended) strcat(ended, "\n");
     if (ended && file_path(path, sizeof path) && !append(path, ended) && !told && !quiet) {
         told = true;
-        tool_message("the history is not saved: can't write %s: %s", path, strerror(errno));
+        tool_message("the message history is not saved: can't write %s: %s", path, strerror(errno));
     }
     free(ended ? ended : line);
     json_decref(message);

@@ -195,7 +195,7 @@ static int call_off(tool_compress *c, int code) {
     if (!c->implied && tool_refusal_held()) return code;
     if (!c->implied) {
         tool_message("the test at the end, which --test, --table or --max-loss asks for, does not "
-                     "fit (see the message above); no output file has been written");
+                     "fit in the budget (see the message above); no output file has been written");
         return code;
     }
     tool_message("the table at the end is left out, because it does not fit in the budget (see the "
@@ -375,12 +375,13 @@ static int check_loss(const tool_compress *c) {
     const double percent = 100 * (c->row[c->rows - 1].ratio - 1);
     if (!may_refuse(c) || percent <= c->asked->max_loss) return TOOL_OK;
     const bool prunes = strcmp(c->args->verb->name, "prune") == 0;
-    return tool_failed(
-        prunes ? "the perplexity is %.2f %% worse than that of %s, but --max-loss allows %g %%: %s "
-                 "was not written; prune less, or use a larger --max-loss"
-               : "the perplexity is %.2f %% worse than that of %s, but --max-loss allows %g %%: %s "
-                 "was not written; use a larger type, or a larger --max-loss",
-        percent, tool_file_name(c->source), c->asked->max_loss, c->out);
+    return tool_failed(prunes ? "the perplexity of the pruned model is %.2f %% worse than that of "
+                                "%s, but --max-loss allows %g %%: %s "
+                                "was not written; prune less, or use a larger --max-loss"
+                              : "the perplexity of the quantized model is %.2f %% worse than that "
+                                "of %s, but --max-loss allows %g %%: %s "
+                                "was not written; use a larger type, or a larger --max-loss",
+                       percent, tool_file_name(c->source), c->asked->max_loss, c->out);
 }
 
 static int give_name(const tool_compress *c) {

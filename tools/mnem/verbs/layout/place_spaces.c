@@ -45,7 +45,7 @@ static int parse_space(placing *p, const char *text) {
     if (*rest == ':' && !take_cost(rest + 1, &s->cost))
         return tool_usage(
             "place",
-            "--space %s: the : must be followed by the cost of an access to a byte, a whole number",
+            "--space %s: the : must be followed by a whole number, the cost of accessing one byte",
             text);
     p->space_names[p->space_count++] = name;
     return TOOL_OK;

@@ -51,10 +51,10 @@ static int encode(tool_windows *w, const tool_windows_text *text) {
     if (count >= 4) snprintf(less, sizeof less, "use --ctx %zu", count);
     if (skip)
         return tool_failed(
-            "the held-out part of %s has only %zu token%s, but one window needs %d: %s", text->path,
-            count, tool_s(count), context, less);
-    return tool_failed("%s has only %zu token%s, but one window needs %d: %s", text->path, count,
-                       tool_s(count), context, less);
+            "the held-out part of %s has only %zu token%s, but one window (--ctx) needs %d: %s",
+            text->path, count, tool_s(count), context, less);
+    return tool_failed("%s has only %zu token%s, but one window (--ctx) needs %d: %s", text->path,
+                       count, tool_s(count), context, less);
 }
 
 /* ---- opening ---- */

@@ -83,8 +83,9 @@ static int parse_one(const char *word, int length, report_condition *c) {
     if (strcmp(c->sign, "=") == 0) strcpy(c->sign, "==");
     if (signs == 0 || signs > 2 || !strstr(" < <= > >= == != ", c->sign) ||
         strcmp(c->sign, "!") == 0)
-        return wrong(word, length,
-                     "the name must be followed by one of < <= > >= = != and a number");
+        return wrong(
+            word, length,
+            "the name of the metric must be followed by one of < <= > >= = != and a number");
     if (left <= 0 || left >= (int)sizeof number)
         return wrong(word, length, "the comparison sign must be followed by a number");
     snprintf(number, sizeof number, "%.*s", left, word + name + signs);
@@ -116,9 +117,10 @@ int report_conditions_parse(const char *text, report_conditions *all) {
         if (*at == ',' && !*++at)
             return wrong(text, (int)strlen(text), "the list ends with a comma; remove it");
     }
-    return text && !*text
-               ? wrong(text, 0, "the condition is empty; write a metric, a sign and a number")
-               : TOOL_OK;
+    return text && !*text ? wrong(text, 0,
+                                  "the condition is empty; write a metric, a comparison sign and a "
+                                  "number, such as leaks>0")
+                          : TOOL_OK;
 }
 
 /* False: it isn't known. */

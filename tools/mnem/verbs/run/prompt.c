@@ -132,9 +132,10 @@ int tool_encoding_make(tool_encoding *p, mnem_text text, const char *system) {
     tool_stage *stage = p->rendering.stage;
     if (!p->rendering.template) {
         if (system)
-            return tool_usage("run",
-                              "--system needs a chat template, and this model or run has none: "
-                              "write the text into the prompt, or give --template FILE");
+            return tool_usage(
+                "run",
+                "the system text needs a chat template, but the model has none, or "
+                "--raw turns it off: write the text into the prompt, or give --template FILE");
         return add_raw(stage, text, p);
     }
     const size_t room = tool_conversation_bytes(text.bytes, text.length) + 2 * TOOL_PROMPT_TRIED +
@@ -213,7 +214,7 @@ static int plan(tool_stage *stage, size_t prompt, int32_t room) {
     const int code = tool_stage_plan(stage);
     if (code == TOOL_OVER_BUDGET && !stage->asked->context && stage->plan.context_fixed)
         tool_message("the prompt alone has %zu token%s, so a smaller --ctx can't help: shorten the "
-                     "prompt or allow more memory",
+                     "prompt, or use a larger --memory",
                      prompt, tool_s(prompt));
     if (code == TOOL_OK && stage->plan.wanted_bytes) say_short(&stage->plan, prompt, room);
     return code;

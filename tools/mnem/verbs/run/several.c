@@ -67,8 +67,7 @@ static int open_slots(tool_several *s, int32_t together, int32_t room) {
     s->slot = calloc((size_t)slots, sizeof *s->slot);
     if (!s->slot)
         return tool_failed(
-            "out of memory for %d answers at a time: end other programs, or give fewer prompts",
-            slots);
+            "out of memory for %d answers: end other programs, or give fewer prompts", slots);
     s->slots = slots;
     s->together = together;
     int code = TOOL_OK;

@@ -254,7 +254,7 @@ static void say_touching(const serve *s) {
     const uint64_t large = (uint64_t)2 << 30, bytes = s->stage.plan.peak_bytes;
     char size[TOOL_TEXT];
     if (bytes < large) return;
-    tool_message("preparing %s of memory; the weights are read after that",
+    tool_message("allocating %s of memory; after that, the weights are read",
                  tool_size(bytes - s->stage.kept_bytes, size));
 }
 

@@ -142,8 +142,8 @@ static int set_masked(const train_options *asked, train_config *c) {
                           "--masked needs --init MODEL, the pruned model whose zeros are kept");
     if (asked->lora)
         return tool_usage("train",
-                          "--masked trains the model's own weights, --lora trains adapters "
-                          "instead: give one of them (`mnem merge` keeps zeros too)");
+                          "--masked trains the model's own weights, but --lora trains an adapter "
+                          "instead: give one of them (`mnem merge` of an adapter keeps zeros too)");
     c->masked = 1;
     return TOOL_OK;
 }

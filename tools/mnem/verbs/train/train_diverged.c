@@ -53,7 +53,7 @@ int train_diverged_say(const train_run *run) {
                      "train --out %s --resume --export FILE",
                      (unsigned long long)steps, run->config.lora ? "adapter" : "model", run->out);
     else
-        tool_message("no checkpoint had been written; --save-every N writes one every N steps");
+        tool_message("the run had written no checkpoint; --save-every N writes one every N steps");
     return code;
 }
 
@@ -61,8 +61,10 @@ int train_finite_check(const train_run *run) {
     const int64_t steps = (int64_t)mnem_trainer_steps(run->trainer);
     if (train_follows() || run->validated != steps || isfinite(run->loss_validation))
         return TOOL_OK;
-    return tool_failed("the held-out loss of the finished %s is not finite, so it is unlikely to "
-                       "generate text: start again with a lower --rate than %g, or with "
-                       "--precision f32",
-                       run->config.lora ? "adapter" : "model", run->config.rate);
+    const char *what = run->config.lora ? "adapter" : "model";
+    return tool_failed(
+        "the held-out loss of the finished %s is not finite, so the %s is unlikely to "
+        "generate text: start again with a lower --rate than %g, or with "
+        "--precision f32",
+        what, what, run->config.rate);
 }

@@ -143,9 +143,10 @@ static const char *find_foreign(const train_run *run) {
 static int check_foreign(const train_run *run) {
     const char *path = find_foreign(run);
     if (!path) return TOOL_OK;
-    return tool_failed("%s is not of a training run, and a run in %s would replace it: choose "
-                       "another --out",
-                       path, run->out);
+    return tool_failed(
+        "%s does not belong to a training run, and a run in %s would replace it: choose "
+        "another --out",
+        path, run->out);
 }
 
 static int open_folder(train_run *run) {

@@ -38,9 +38,9 @@ static int check_folder(const train_run *run) {
 
 static int differs(const train_run *run, const char *option, const char *asked, const char *has) {
     return tool_usage("train",
-                      "--%s is %s, but the run in %s has %s: leave it out to continue with that, "
-                      "or start a run in another --out",
-                      option, asked, run->out, has);
+                      "--%s is %s, but the run in %s has %s: leave out --%s to continue with the "
+                      "run's value, or start a run in another --out",
+                      option, asked, run->out, has, option);
 }
 
 /* Options, and the keys of what they say. */
@@ -141,10 +141,11 @@ static int grow(train_run *run, int64_t steps) {
                           "yet: leave out --steps, --tokens and --epochs, or use --stop-after %lld",
                           run->out, (long long)steps);
     if (steps < c->steps)
-        return tool_usage("train",
-                          "the run in %s has %lld steps, which can be raised but not lowered to "
-                          "%lld: --stop-after %lld stops there, unless the run is past it",
-                          run->out, (long long)c->steps, (long long)steps, (long long)steps);
+        return tool_usage(
+            "train",
+            "the run in %s has %lld steps, which can be raised but not lowered to "
+            "%lld: --stop-after %lld ends the run there, if it has not passed that step",
+            run->out, (long long)c->steps, (long long)steps, (long long)steps);
     if (!run->args->quiet)
         tool_message("the run now has %lld steps instead of %lld; from here on, the learning rate "
                      "follows the longer schedule",

@@ -95,8 +95,8 @@ static int check_alike(const train_config *c, int32_t found, int32_t other, cons
 static int check_said(const train_run *run, int32_t chats, int32_t texts) {
     const train_config *c = &run->config;
     if ((!train_is_chat(run) || chats) && (!train_is_documents(run) || texts)) return TOOL_OK;
-    return tool_failed("the config's \"data\" is \"%s\", but %s has no %s: name a file of them "
-                       "with --data, or start a run in another --out",
+    return tool_failed("the config's \"data\" is \"%s\", but %s has no %s: name a file that "
+                       "has some with --data, or start a run in another --out",
                        c->data, c->file[0], train_is_chat(run) ? "conversations" : "texts");
 }
 
@@ -128,9 +128,12 @@ static int check_texts(const train_run *run) {
         if (code == TOOL_OK && look.shape == DATASET_NONE) code = check_table(run, i);
         if (code != TOOL_OK) return code;
     }
+    const char *name = run->asked->template.file ? "template" : "template-args";
     if (run->asked->template.file || run->asked->template.arguments)
-        return tool_usage("train", "--template applies to chat data only, and the files of --data "
-                                   "are plain text: leave it out");
+        return tool_usage("train",
+                          "--%s applies to chat data only, and the files of --data are "
+                          "plain text: leave out --%s",
+                          name, name);
     return TOOL_OK;
 }
 
