@@ -290,12 +290,10 @@ static void say_ready(const serve *s) {
         tool_out_flush();
     }
     if (!s->stage.args->quiet && !s->stage.args->json)
-        tool_message(
-            s->stage.transformer.encoder
-                ? "clients can use the model %s at the address above: /v1/embeddings"
-                : "clients can use the model %s at the address above: a chat page for browsers, "
-                  "OpenAI's API under /v1",
-            s->name);
+        tool_message("clients can use the model %s at the address above: %s", s->name,
+                     s->stage.transformer.encoder
+                         ? "/v1/embeddings"
+                         : "a chat page for browsers, OpenAI's API under /v1");
     serve_notify("READY=1");
 }
 
