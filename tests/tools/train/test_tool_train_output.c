@@ -190,6 +190,30 @@ static void a_plan_is_one_screen_and_has_all_bytes_in_verbose(void **state) {
     }
 }
 
+static int chosen_in(const char *table, const char *mark) {
+    int rows = 0;
+    for (const char *at = table; (at = strstr(at, mark)); at++) rows++;
+    return rows;
+}
+
+/* Also one that is hardly faster than a smaller one, which the list leaves out. */
+static void what_was_chosen_is_among_the_ways(void **state) {
+    (void)state;
+    if (!MNEM_RELEASE) skip(); /* sanitizers take more */
+    for (int i = 0; i < 8; i++) {
+        const char *memory = tool_memory((uint64_t)(46 + 3 * i) * MIB);
+        for (int kind = 0; kind < 3; kind++) {
+            static const char *const how[] = {"-q", "-v", "--json"};
+            const tool_result r =
+                RUN("train", "--init", tool_model, "--lora", "8", "--data", at("text.txt"), "-t",
+                    "1", "--out", at("ways"), "--dry-run", "--memory", memory, how[kind]);
+            if (r.code == 3) continue;
+            succeed(r);
+            if (chosen_in(r.out, kind < 2 ? "\n* " : "\"chosen\":true") != 1) fail_msg("%s", r.out);
+        }
+    }
+}
+
 /* What other budgets would change is worth its line, or says that it is the same. */
 static void other_budgets_never_change_nothing_in_percent(void **state) {
     (void)state;
@@ -336,6 +360,7 @@ int main(void) {
         cmocka_unit_test(a_stopped_run_has_the_account_of_a_finished_one),
         cmocka_unit_test(json_streams_the_log_and_ends_with_the_result),
         cmocka_unit_test(a_plan_is_one_screen_and_has_all_bytes_in_verbose),
+        cmocka_unit_test(what_was_chosen_is_among_the_ways),
         cmocka_unit_test(other_budgets_never_change_nothing_in_percent),
         cmocka_unit_test(one_is_no_plural),
         cmocka_unit_test(the_predicted_peak_counts_learning_the_vocabulary),
