@@ -7,7 +7,7 @@ enum { EXPERTS_MAX = 512, WIDTH_MAX = 1 << 22 };
 static mnem_status check_rows(const mnem__key_reader *r, const char *what, int32_t rows) {
     if (rows % MNEM_PACK_ROWS == 0) return MNEM_OK;
     return mnem__fail(MNEM_UNSUPPORTED,
-                      "%s: %s: is %d, expected a multiple of %d for a mixture of experts",
+                      "%s: key %s: is %d, expected a multiple of %d for a mixture of experts",
                       r->model->path, what, rows, MNEM_PACK_ROWS);
 }
 

@@ -104,11 +104,11 @@ static mnem_status check_numbers(const char *tensor, const char *what, const flo
     char name[TEXT];
     for (int64_t i = 0; i < n; i++)
         if (!(x[i] >= 0) || isinf(x[i]))
-            return mnem__fail(
-                MNEM_INVALID,
-                "tensor %s%s: number %lld is %g, expected a finite number of at least 0",
-                mnem__gguf_printable(tensor, strlen(tensor), name, sizeof name), what, (long long)i,
-                (double)x[i]);
+            return mnem__fail(MNEM_INVALID,
+                              "tensor %s%s: the number at index %lld is %g, expected a finite "
+                              "number of at least 0",
+                              mnem__gguf_printable(tensor, strlen(tensor), name, sizeof name), what,
+                              (long long)i, (double)x[i]);
     return MNEM_OK;
 }
 

@@ -393,8 +393,8 @@ static mnem_status check_numbers(const mnem__hf_config *c, const float *numbers,
     for (int64_t i = 0; i < layers * NUMBERS; i++)
         if (!isfinite(numbers[i]))
             return mnem__fail(MNEM_BAD_FILE,
-                              "%s: layer %d has no finite number mlp%s: the folder is incomplete; "
-                              "download it again",
+                              "%s: layer %d: the number mlp%s is missing or not finite: the folder "
+                              "is incomplete; download it again",
                               c->path, (int)(i % layers), xielu[i / layers].end);
     return MNEM_OK;
 }
