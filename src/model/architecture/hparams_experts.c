@@ -80,8 +80,8 @@ static mnem_status take_groups(mnem__key_reader *r, const mnem__architecture *a,
     route->groups_by_best = !route->sigmoid && !a->groups_by_pairs;
     if (t->experts % route->groups || t->experts / route->groups < 2)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: key %s: %d groups of %d experts aren't supported: expected groups "
-                          "of equal size, at least 2 experts in each",
+                          "%s: key %s: %d groups for %d experts aren't supported: expected groups "
+                          "of equal size, with at least 2 experts in each",
                           r->model->path, r->key, route->groups, t->experts);
     const int32_t size = t->experts / route->groups;
     return mnem__take_int(r, "expert_group_used_count", (route->used + size - 1) / size,

@@ -304,7 +304,8 @@ mnem_status mnem__gguf_finish_hollow(mnem_gguf_writer *w) {
     mnem_status status = w->failed;
     if (status == MNEM_OK && (w->phase == PHASE_DATA || w->tensors == 0))
         status = mnem__fail(MNEM_INVALID, "%s: %s", w->file.path,
-                            w->tensors ? "data of tensors were written into a file without data"
+                            w->tensors ? "data of tensors was written to a file that is to have "
+                                         "only keys and the list of tensors"
                                        : "a GGUF file needs at least one tensor, and none was "
                                          "declared");
     if (status == MNEM_OK) status = pad(w);

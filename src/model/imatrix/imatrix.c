@@ -84,7 +84,7 @@ static mnem_status refuse_shape(const char *tensor, int64_t matrices, int64_t co
     char name[TEXT];
     return mnem__fail(MNEM_INVALID,
                       "tensor %s: has %lld matrices of %lld columns, expected at least 1 of each, "
-                      "and fewer than 2^63 numbers",
+                      "and fewer than 2^63 numbers in all",
                       mnem__gguf_printable(tensor, strlen(tensor), name, sizeof name),
                       (long long)matrices, (long long)columns);
 }

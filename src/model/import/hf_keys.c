@@ -217,8 +217,8 @@ static mnem_status put_layer_types(const writer *w, const mnem__node *types) {
     for (uint32_t i = dense; i < layers; i++)
         if (!is_list || !mnem__node_is(mnem__node_at(types, i), "sparse"))
             return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: mlp_layer_types: expected a list of %d layers, \"dense\" ones "
-                              "before all that are \"sparse\"",
+                              "%s: mlp_layer_types: expected a list of %d layers, first all that "
+                              "are \"dense\", then all that are \"sparse\"",
                               w->c->path, (int)layers);
     mnem__put_u32(w->folder, ".leading_dense_block_count", dense);
     return MNEM_OK;
