@@ -117,17 +117,18 @@ static void kinds_of_layers_that_lie_are_named(void **state) {
     const int32_t four = 4, eight = 8, nine = 9, twelve = 12, third[4] = {40, 40, 40, 41};
     const int32_t mixed[2] = {2, 1}, three[1] = {3};
     refused(describe(GEMMA, "attention.head_count_kv", ARRAY, mixed, sizeof mixed),
-            MNEM_UNSUPPORTED, "layer 1 is 1, expected that of other layers of its kind");
+            MNEM_UNSUPPORTED, "layer 1 is 1, expected the number for earlier layers of its kind");
     refused(describe(GEMMA, "attention.head_count_kv", ARRAY, three, sizeof three),
             MNEM_UNSUPPORTED, "layer 0 is 3, expected a divisor of the number of heads");
     refused(describe(WIDE, "gemma4.feed_forward_length", ARRAY, third, sizeof third),
-            MNEM_UNSUPPORTED, "expected at most two widths");
+            MNEM_UNSUPPORTED, "and at most two different numbers in the list");
     refused(describe(ROWS, "attention.shared_kv_layers", NUMBER, &four, 4), MNEM_BAD_FILE,
-            "the last 4 layers reuse keys and values, but for layer 2 no earlier layer has any");
+            "window), but layer 2 has no such earlier layer");
     refused(describe(ROWS, "embedding_length_per_layer_input", NUMBER, &eight, 4), MNEM_BAD_FILE,
             "per_layer_token_embd.weight: shape [96, 96], expected [96, 48]");
     refused(describe(STEP, "attention.head_count", ARRAY, &twelve, 4), MNEM_UNSUPPORTED,
-            "head_count: the number for layer 2 is 8, expected that of other layers of its kind");
+            "head_count: the number for layer 2 is 8, expected the number for earlier layers of "
+            "its kind");
     refused(describe(STEP, "attention.head_count", ARRAY, &nine, 4), MNEM_UNSUPPORTED,
             "layer 0 is 4, expected a divisor of the number of heads");
     refused(describe(GEMMA, "attention.key_length_swa", NUMBER, &nine, 4), MNEM_UNSUPPORTED,
@@ -254,7 +255,7 @@ static void a_file_of_such_layers_alone_is_refused(void **state) {
     free(bytes);
     must(mnem_model_open(kit_path("only.gguf"), &model));
     refused(mnem_model_transformer(model, &t), MNEM_UNSUPPORTED,
-            "has only the layers that predict further tokens (key glm4moe.nextn_predict_layers)");
+            "has only the layers for multi-token prediction (key glm4moe.nextn_predict_layers)");
     mnem_model_close(model);
 }
 
@@ -286,8 +287,8 @@ static void sizes_of_states_are_checked(void **state) {
     static const struct {
         const char *key, *text;
         uint32_t value;
-    } wrong[] = {{"qwen35.ssm.time_step_rank", "expected a multiple of 2 groups", 3},
-                 {"qwen35.ssm.inner_size", "expected a multiple of 4 heads", 62},
+    } wrong[] = {{"qwen35.ssm.time_step_rank", "expected a multiple of 2, the number of groups", 3},
+                 {"qwen35.ssm.inner_size", "expected a multiple of 4, the number of heads", 62},
                  {"qwen35.ssm.conv_kernel", "expected 2 to 16", 17},
                  {"qwen35.ssm.state_size", "expected 1 to", 0}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

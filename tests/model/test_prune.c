@@ -390,7 +390,7 @@ static void the_source_is_never_overwritten(void **state) {
     unlink(link_to);
     assert_int_equal(symlink(in, link_to), 0);
     assert_int_equal(PRUNE(in, link_to, .ffn = 0.5), MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "would overwrite the model that is read"));
+    assert_non_null(strstr(mnem_last_error(), "would overwrite the model, which is an input"));
 }
 
 /* ---- running ---- */

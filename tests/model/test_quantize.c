@@ -230,7 +230,7 @@ static void the_source_is_never_overwritten(void **state) {
     const char *targets[] = {in, link_to, hard};
     for (int i = 0; i < 3; i++) {
         assert_int_equal(quantize(in, targets[i], "Q8_0", 1, NULL), MNEM_INVALID);
-        assert_non_null(strstr(mnem_last_error(), "would overwrite the model that is read"));
+        assert_non_null(strstr(mnem_last_error(), "would overwrite the model, which is an input"));
     }
     assert_int_equal(quantize(in, kit_path("out2.gguf"), "Q8_0", 1, NULL), MNEM_INVALID);
     assert_int_equal(access(temporary, F_OK), 0);

@@ -81,7 +81,7 @@ static void what_is_wrong_is_said_and_leaves_no_file(void **state) {
     wrong(RUN("convert", at("none"), "-o", at("x.gguf")), 1, "none: can't be opened: No such");
     static const char file[] = MNEM_TEST_DATA "/architectures/llama.gguf";
     wrong(RUN("convert", file, "-o", at("x.gguf")), 1,
-          "llama.gguf is not the folder of a model but a file: a GGUF file needs no conversion");
+          "llama.gguf is a file, not the folder of a model: a GGUF file needs no conversion");
     wrong(RUN("convert", llama, "-o", at("x.gguf"), "--type", "Q9"), 2, "Q9");
     wrong(RUN("convert", llama, "-o", at("x.gguf"), "--memory", "5M"), 3,
           "the smallest budget that works is --memory ");

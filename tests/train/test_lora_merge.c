@@ -309,9 +309,9 @@ static void what_is_no_adapter_for_the_model_is_named(void **state) {
     make_model(path[MODEL], llama);
     make_adapter(&(mnem_lora){.rank = RANK}, MNEM_TYPE_F32, NULL);
     refuse(path[ADAPTER], path[MODEL], NULL, MNEM_INVALID,
-           "would overwrite the model that is read");
+           "would overwrite the model, which is an input");
     refuse(path[ADAPTER], path[ADAPTER], NULL, MNEM_INVALID,
-           "would overwrite the adapter that is read");
+           "would overwrite the adapter, which is an input");
     refuse(path[ADAPTER], path[OUT], "Q3", MNEM_INVALID, "type \"Q3\"");
     refuse(path[ADAPTER], path[OUT], "Q4_K", MNEM_INVALID, "aren't whole blocks of Q4_K");
     assert_int_equal(truncate(path[ADAPTER], 3000), 0);

@@ -33,8 +33,8 @@ static mnem_status check_kind(const mnem_model *model, const mnem_model *adapter
                           path_of(adapter));
     if (mnem_model_key_find(adapter, "adapter.alora.invocation_tokens", &value))
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: key adapter.alora.invocation_tokens: adapters that tokens activate "
-                          "(aLoRA) are not supported",
+                          "%s: key adapter.alora.invocation_tokens: adapters that are active only "
+                          "after given tokens (aLoRA) are not supported",
                           path_of(adapter));
     if (strcmp(ours.architecture, theirs.architecture) != 0) {
         char is[40], wanted[40];
@@ -93,7 +93,7 @@ static mnem_status take_half(const mnem_model *model, const mnem_model *adapter,
         role == MNEM__ROLE_STREAM_ROUTER)
         return wrong_name(adapter, info.name,
                           role == MNEM__ROLE_STREAM_ROUTER
-                              ? "adapters of it aren't supported"
+                              ? "adapters of this tensor aren't supported"
                               : "adapters of embeddings aren't supported");
     const mnem_type_info *type = mnem_type_get(info.type);
     if (info.dims != 2 || !type || !type->is_weight)

@@ -228,7 +228,8 @@ static mnem_status take_heads(mnem__key_reader *r, const mnem__architecture *a,
                      ? mnem__hparams_kv_heads(r, t)
                      : mnem__take_int(r, MNEM__KEY_KV_HEADS, 1, t->heads, t->heads, &t->kv_heads);
     if (status == MNEM_OK && t->heads % t->kv_heads != 0)
-        return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is %d, expected a divisor of %d heads",
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: key %s: is %d, expected a divisor of %d, the number of heads",
                           r->model->path, r->key, t->kv_heads, t->heads);
     int32_t value_dim = 0;
     if (status == MNEM_OK)

@@ -7,7 +7,7 @@ enum { EXPERTS_MAX = 512, WIDTH_MAX = 1 << 22 };
 static mnem_status check_rows(const mnem__key_reader *r, const char *what, int32_t rows) {
     if (rows % MNEM_PACK_ROWS == 0) return MNEM_OK;
     return mnem__fail(MNEM_UNSUPPORTED,
-                      "%s: %s: is %d, expected a multiple of %d for a mixture of experts",
+                      "%s: key %s: is %d, expected a multiple of %d for a mixture of experts",
                       r->model->path, what, rows, MNEM_PACK_ROWS);
 }
 
@@ -80,8 +80,8 @@ static mnem_status take_groups(mnem__key_reader *r, const mnem__architecture *a,
     route->groups_by_best = !route->sigmoid && !a->groups_by_pairs;
     if (t->experts % route->groups || t->experts / route->groups < 2)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: key %s: %d groups of %d experts aren't supported: expected groups "
-                          "of equal size, at least 2 experts in each",
+                          "%s: key %s: %d groups for %d experts aren't supported: expected groups "
+                          "of equal size, with at least 2 experts in each",
                           r->model->path, r->key, route->groups, t->experts);
     const int32_t size = t->experts / route->groups;
     return mnem__take_int(r, "expert_group_used_count", (route->used + size - 1) / size,

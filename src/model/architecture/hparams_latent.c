@@ -12,8 +12,8 @@ enum { DIM_MAX = 1024, RANK_MAX = 1 << 16 };
 /* Each head's rows of the matrices to and from the latent are packed 16 at a time. */
 static mnem_status check_rows(const mnem__key_reader *r, const char *what, int32_t rows) {
     if (rows % MNEM_PACK_ROWS == 0) return MNEM_OK;
-    return mnem__fail(MNEM_UNSUPPORTED, "%s: %s: is %d, expected a multiple of %d", r->model->path,
-                      what, rows, MNEM_PACK_ROWS);
+    return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s.%s: is %d, expected a multiple of %d",
+                      r->model->path, r->prefix, what, rows, MNEM_PACK_ROWS);
 }
 
 static mnem_status check_dims(const mnem__key_reader *r, const mnem_transformer *t) {
@@ -24,8 +24,8 @@ static mnem_status check_dims(const mnem__key_reader *r, const mnem_transformer 
                           r->model->path, t->kv_heads, t->head_dim, t->latent + t->rope.dims);
     if (t->key_dim <= t->rope.dims)
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: key %s.attention.key_length_mla: is %d, expected more than the %d "
-                          "numbers with RoPE",
+                          "%s: key %s.attention.key_length_mla: is %d, expected more than %d, the "
+                          "number of dimensions that RoPE rotates",
                           r->model->path, r->prefix, t->key_dim, t->rope.dims);
     MNEM__TRY(check_rows(r, "attention.kv_lora_rank", t->latent));
     return check_rows(r, "attention.value_length_mla", t->value_dim);
@@ -70,7 +70,8 @@ static mnem_status take_indexed(mnem__key_reader *r, mnem_transformer *t) {
                           r->model->path, r->key, t->layers);
     if (!is_indexed(r, found ? &flags : NULL, 0))
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: layer 0 has no indexer, but takes its positions from one",
+                          "%s: layer 0 has no indexer, and there is no earlier layer whose indexer "
+                          "it could share",
                           r->model->path);
     for (int32_t layer = 0; layer < t->layers; layer++)
         if (is_indexed(r, found ? &flags : NULL, layer))

@@ -62,7 +62,7 @@ mnem_status mnem__hparams_windows(mnem__key_reader *r, const mnem__architecture 
         mnem__take_int(r, "attention.sliding_window", 0, INT32_MAX, a->window, &t->window);
     if (status == MNEM_OK && t->window == 0 && a->window_chunks)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: key %s: is 0 (layers that all see the whole text), which isn't "
+                          "%s: key %s: is 0 (every layer attends to the whole text), which isn't "
                           "supported in this architecture",
                           r->model->path, r->key);
     if (status == MNEM_OK && t->window > 0) status = take_pattern(r, t);
@@ -248,7 +248,8 @@ static mnem_status take_number(mnem__key_reader *r, mnem_transformer *t, const c
         const int32_t n = (int32_t)mnem_value_i64(&value, (uint64_t)layer);
         int32_t *of = &heads[mnem__layer_has_window(t, layer)];
         if (*of && *of != n)
-            return wrong(r, layer, n, "that of other layers of its kind (with a window, without)");
+            return wrong(r, layer, n,
+                         "the number for earlier layers of its kind (with or without a window)");
         *of = n;
     }
     *number = heads[0] ? heads[0] : heads[1];
@@ -307,7 +308,8 @@ static mnem_status take_ff(mnem__key_reader *r, mnem_transformer *t) {
         const int64_t n = mnem_value_i64(&value, (uint64_t)layer);
         if (n == t->ff) continue;
         if (n < 1 || n > WIDTH_MAX || (t->ff_wide && n != t->ff_wide))
-            return wrong(r, layer, n, "at most two widths, of 1 to 4194304");
+            return wrong(r, layer, n,
+                         "1 to 4194304, and at most two different numbers in the list");
         t->ff_wide = (int32_t)n;
         mnem__layer_schedule_add(&t->wide, layer);
     }
@@ -323,9 +325,9 @@ static mnem_status take_shared(mnem__key_reader *r, mnem_transformer *t) {
         if (mnem__layer_has_window(t, mnem__layer_keys(t, layer)) != window)
             return mnem__fail(
                 MNEM_BAD_FILE,
-                "%s: key %s: the last %d layers reuse keys and values, but for layer %d no "
-                "earlier layer has any of its kind (with a window, without): the "
-                "file is damaged; convert the model again",
+                "%s: key %s: each of the last %d layers reuses keys and values of an earlier layer "
+                "of its kind (with or without a window), but layer %d has no such earlier layer: "
+                "the file is damaged; convert the model again",
                 r->model->path, r->key, t->kv_shared_layers, layer);
     }
     return MNEM_OK;
@@ -383,7 +385,8 @@ mnem_status mnem__hparams_streams(mnem__key_reader *r, mnem_transformer *t) {
     MNEM__TRY(mnem__take_int(r, "altup.num_inputs", 2, 16, 4, &t->streams));
     MNEM__TRY(mnem__take_int(r, "altup.active_idx", 0, t->streams - 1, 0, &active));
     if (active != 0)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: is %d, expected 0: the first stream",
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: key %s: is %d, which isn't supported, only 0 (the first stream) is",
                           r->model->path, r->key, active);
     if (t->layer_embd == 0)
         MNEM__TRY(mnem__take_int(r, "embedding_length_per_layer_input", 1, WIDTH_MAX / t->layers,

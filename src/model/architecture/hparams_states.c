@@ -32,9 +32,10 @@ static mnem_status take_flags(mnem__key_reader *r, const mnem_value *value, mnem
 static mnem_status check_unturned(mnem__key_reader *r) {
     mnem_value value;
     if (mnem__key_find(r, "rope.scaling.finetuned", &value) && value.u == 0) return MNEM_OK;
-    return mnem__fail(MNEM_UNSUPPORTED,
-                      "%s: key %s: is not false: RoPE isn't supported in this architecture",
-                      r->model->path, r->key);
+    return mnem__fail(
+        MNEM_UNSUPPORTED,
+        "%s: key %s: expected false, because RoPE isn't supported in this architecture",
+        r->model->path, r->key);
 }
 
 static mnem_status take_schedule(mnem__key_reader *r, const mnem__architecture *a,
@@ -57,13 +58,15 @@ static mnem_status take_schedule(mnem__key_reader *r, const mnem__architecture *
 
 static mnem_status check_sizes(const mnem__key_reader *r, int32_t inner, mnem_transformer *t) {
     if (t->state_groups > 0 && t->state_heads % t->state_groups != 0)
-        return mnem__fail(MNEM_BAD_FILE,
-                          "%s: key %s.ssm.time_step_rank: is %d, expected a multiple of %d groups",
-                          r->model->path, r->prefix, t->state_heads, t->state_groups);
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "%s: key %s.ssm.time_step_rank: is %d, expected a multiple of %d, the number of groups",
+            r->model->path, r->prefix, t->state_heads, t->state_groups);
     if (inner % t->state_heads != 0)
-        return mnem__fail(MNEM_BAD_FILE,
-                          "%s: key %s.ssm.inner_size: is %d, expected a multiple of %d heads",
-                          r->model->path, r->prefix, inner, t->state_heads);
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "%s: key %s.ssm.inner_size: is %d, expected a multiple of %d, the number of heads",
+            r->model->path, r->prefix, inner, t->state_heads);
     t->state_columns = inner / t->state_heads;
     if (mnem__state_width(t) > WIDTH_MAX || (!t->state_rank && t->state_columns > DIM_MAX))
         return mnem__fail(MNEM_BAD_FILE,

@@ -230,8 +230,8 @@ static mnem_status check_trunk(const checker *c) {
     for (uint32_t i = 0; mnem_model_tensor_get(c->model, i, &info); i++)
         if (mnem__layer_name(info.name, &layer) && layer < c->t->layers) return MNEM_OK;
     return mnem__fail(MNEM_UNSUPPORTED,
-                      "%s: has only the layers that predict further tokens (key %s.%s), not those "
-                      "of the model: use the file of the whole model",
+                      "%s: has only the layers for multi-token prediction (key %s.%s), not the "
+                      "other layers of the model: use the file of the whole model",
                       c->model->path, c->prefix, MNEM__KEY_AHEAD);
 }
 

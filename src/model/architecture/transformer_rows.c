@@ -35,13 +35,13 @@ mnem_status mnem__transformer_cut(mnem_transformer *t, const mnem_row_part *p) {
     MNEM__TRY(mnem_transformer_supports(t, MNEM_FEATURE_RANKS_ROWS));
     if (!heads_fit(t, p) || !is_within(p->ff, t->ff) || !is_within(p->embd, t->embd) ||
         !is_within(p->vocab, t->vocab) || (t->experts > 0 && !is_within(p->experts, t->experts)))
-        return mnem__fail(
-            MNEM_INVALID,
-            "model: the part of a rank isn't within the model: heads %d to %d, feed-forward "
-            "columns %d to %d, hidden columns %d to %d, tokens %d to %d, experts %d to %d",
-            p->heads.begin, p->heads.end - 1, p->ff.begin, p->ff.end - 1, p->embd.begin,
-            p->embd.end - 1, p->vocab.begin, p->vocab.end - 1, p->experts.begin,
-            p->experts.end - 1);
+        return mnem__fail(MNEM_INVALID,
+                          "model: the ranges of a rank are outside of the model, or split a group "
+                          "of heads: heads %d to %d, feed-forward columns %d to %d, hidden columns "
+                          "%d to %d, tokens %d to %d, experts %d to %d",
+                          p->heads.begin, p->heads.end - 1, p->ff.begin, p->ff.end - 1,
+                          p->embd.begin, p->embd.end - 1, p->vocab.begin, p->vocab.end - 1,
+                          p->experts.begin, p->experts.end - 1);
     t->rows = *p;
     t->heads = p->heads.end - p->heads.begin;
     t->kv_heads = p->kv_heads.end - p->kv_heads.begin;

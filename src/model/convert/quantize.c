@@ -336,7 +336,7 @@ mnem_status mnem__quantize_recipe(const mnem_quantize_options *options,
     const bool target = mnem__quantize_has_target(options);
     if (target && (options->type || (options->target_bytes && options->target_bits > 0)))
         return mnem__fail(MNEM_INVALID,
-                          "quantize: expected exactly one of a type, a size and bits per weight");
+                          "quantize: expected exactly one of type, target_bytes and target_bits");
     const char *type = target ? "Q4_K" : options->type ? options->type : "";
     return mnem__recipe_find("quantize", type, recipe);
 }

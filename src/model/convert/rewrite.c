@@ -31,10 +31,10 @@ mnem_status mnem__rewrite_check(const mnem_model *model, const char *what, const
     const char *paths[] = {to, temporary};
     for (int i = 0; i < 2; i++)
         if (is_part(model, paths[i]))
-            return mnem__fail(
-                MNEM_INVALID,
-                "%s: the output would overwrite the %s that is read; choose another name", paths[i],
-                what);
+            return mnem__fail(MNEM_INVALID,
+                              "%s: the output would overwrite the %s, which is an input; choose "
+                              "another name for the output",
+                              paths[i], what);
     return MNEM_OK;
 }
 

@@ -94,10 +94,10 @@ mnem_status mnem__gguf_find_compact(mnem_model *model) {
     size_t length;
     if (!mnem_model_key_find(model, MNEM__GGUF_COMPACT, &version)) return MNEM_OK;
     if (version.type != MNEM_VALUE_U32 || version.u != VERSION)
-        return mnem__fail(
-            MNEM_UNSUPPORTED,
-            "%s: key %s isn't %d, the only form that this version reads; use a newer mnem",
-            model->path, MNEM__GGUF_COMPACT, VERSION);
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: key %s: expected %d, the only version of this format that this mnem "
+                          "reads; use a newer mnem",
+                          model->path, MNEM__GGUF_COMPACT, VERSION);
     for (uint32_t i = 0; i < model->tensors; i++) {
         const struct form *form = form_of(model->tensor[i].name, &length);
         if (form) MNEM__TRY(take_compact(model, &model->tensor[i], form, length));

@@ -249,8 +249,8 @@ static mnem_status take_shape(mnem__gguf_parse *p, mnem__gguf_tensor *tensor) {
         uint64_t n = fastest_first[i];
         if (n == 0 || !mnem__mul_u64(elements, n, &elements) || elements > INT64_MAX / 8)
             return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
-                                     "dimension %u is %lld, expected at least 1, and below 2^60 "
-                                     "with all dimensions multiplied",
+                                     "dimension %u is %lld, expected at least 1, and a product of "
+                                     "all dimensions below 2^60",
                                      i, (long long)n);
         tensor->shape[dims - 1 - i] = (int64_t)n;
     }
@@ -265,7 +265,7 @@ static mnem_status take_type(mnem__gguf_parse *p, mnem__gguf_tensor *tensor) {
     if (block == 0)
         return mnem__cursor_fail(&p->c, MNEM_UNSUPPORTED,
                                  "tensor type %u is unknown to this version; use a newer mnem, or "
-                                 "a file of another type",
+                                 "a file of the model with tensors of another type",
                                  tensor->type);
     if (row == 0)
         return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,

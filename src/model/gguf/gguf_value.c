@@ -59,10 +59,11 @@ static const char *text_key(const mnem_model *model, const char *key) {
 
 mnem_status mnem__gguf_check_model(const mnem_model *model) {
     if (strcmp(text_key(model, "general.type"), "adapter") != 0) return MNEM_OK;
-    return mnem__fail(MNEM_UNSUPPORTED,
-                      "%s: is an adapter, not a model: run it with its model by `mnem run MODEL "
-                      "--lora ADAPTER`, or add it to that by `mnem merge MODEL ADAPTER -o OUT`",
-                      model->path);
+    return mnem__fail(
+        MNEM_UNSUPPORTED,
+        "%s: is an adapter, not a model: run it with its model by `mnem run MODEL --lora ADAPTER`, "
+        "or merge it into its model by `mnem merge MODEL ADAPTER -o OUT`",
+        model->path);
 }
 
 void mnem_model_info_get(const mnem_model *model, mnem_model_info *info) {

@@ -84,7 +84,7 @@ static mnem_status refuse_shape(const char *tensor, int64_t matrices, int64_t co
     char name[TEXT];
     return mnem__fail(MNEM_INVALID,
                       "tensor %s: has %lld matrices of %lld columns, expected at least 1 of each, "
-                      "and fewer than 2^63 numbers",
+                      "and fewer than 2^63 numbers in all",
                       mnem__gguf_printable(tensor, strlen(tensor), name, sizeof name),
                       (long long)matrices, (long long)columns);
 }
@@ -104,11 +104,11 @@ static mnem_status check_numbers(const char *tensor, const char *what, const flo
     char name[TEXT];
     for (int64_t i = 0; i < n; i++)
         if (!(x[i] >= 0) || isinf(x[i]))
-            return mnem__fail(
-                MNEM_INVALID,
-                "tensor %s%s: number %lld is %g, expected a finite number of at least 0",
-                mnem__gguf_printable(tensor, strlen(tensor), name, sizeof name), what, (long long)i,
-                (double)x[i]);
+            return mnem__fail(MNEM_INVALID,
+                              "tensor %s%s: the number at index %lld is %g, expected a finite "
+                              "number of at least 0",
+                              mnem__gguf_printable(tensor, strlen(tensor), name, sizeof name), what,
+                              (long long)i, (double)x[i]);
     return MNEM_OK;
 }
 

@@ -162,8 +162,8 @@ static mnem_status read_old_tensor(mnem_imatrix *m, mnem__cursor *c) {
     MNEM__TRY(read_i32(c, "its number of columns", 1, INT32_MAX, &n));
     if (n > mnem__cursor_left(c) / sizeof(float))
         return mnem__cursor_fail(c, MNEM_BAD_FILE,
-                                 "has %u numbers, but the file ends before them: it is cut off; "
-                                 "make or download it again",
+                                 "should have %u numbers, but the file ends before the last one: "
+                                 "it is cut off; make or download it again",
                                  n);
     float *sums = mnem__alloc(TAG, n * sizeof *sums);
     if (!sums) return mnem__heap_status();

@@ -181,10 +181,11 @@ mnem_status mnem__folder_end(mnem__folder *f) {
     for (uint32_t i = 1; i < m->tensors; i++) {
         const char *name = m->tensor[m->by_tensor[i]].name;
         if (strcmp(m->tensor[m->by_tensor[i - 1]].name, name) == 0)
-            return mnem__fail(MNEM_BAD_FILE,
-                              "%s: tensor %s: two tensors of the folder are converted to it: the "
-                              "folder has files of different models; download it again",
-                              m->path, name);
+            return mnem__fail(
+                MNEM_BAD_FILE,
+                "%s: tensor %s: two tensors of the folder have this name after the conversion: the "
+                "folder has files of different models; download it again",
+                m->path, name);
     }
     return MNEM_OK;
 }

@@ -266,8 +266,8 @@ static mnem_status refuse_folder(const char *path, const char *folder) {
         return mnem__fail(MNEM_IO, "%s: can't be opened: %s", folder, strerror(errno));
     if (!S_ISDIR(about.st_mode))
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s is not the folder of a model but a file: a GGUF file needs no "
-                          "conversion, and of safetensors the folder is needed",
+                          "%s is a file, not the folder of a model: a GGUF file needs no "
+                          "conversion; for a safetensors file, give its folder",
                           folder);
     find_gguf(folder, name);
     if (*name)

@@ -235,8 +235,8 @@ static mnem_status put_layer_types(const writer *w, const mnem__node *types) {
     for (uint32_t i = dense; i < layers; i++)
         if (!is_list || !mnem__node_is(mnem__node_at(types, i), "sparse"))
             return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: mlp_layer_types: expected a list of %d layers, \"dense\" ones "
-                              "before all that are \"sparse\"",
+                              "%s: mlp_layer_types: expected a list of %d layers, first all that "
+                              "are \"dense\", then all that are \"sparse\"",
                               w->c->path, (int)layers);
     mnem__put_u32(w->folder, ".leading_dense_block_count", dense);
     return MNEM_OK;
@@ -411,8 +411,8 @@ static mnem_status check_numbers(const mnem__hf_config *c, const float *numbers,
     for (int64_t i = 0; i < layers * NUMBERS; i++)
         if (!isfinite(numbers[i]))
             return mnem__fail(MNEM_BAD_FILE,
-                              "%s: layer %d has no finite number mlp%s: the folder is incomplete; "
-                              "download it again",
+                              "%s: layer %d: the number mlp%s is missing or not finite: the folder "
+                              "is incomplete; download it again",
                               c->path, (int)(i % layers), xielu[i / layers].end);
     return MNEM_OK;
 }

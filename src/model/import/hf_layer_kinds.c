@@ -312,8 +312,8 @@ static mnem_status put_leading(mnem__folder *folder, const mnem__hf_config *c, i
         if (first) next = leading = number;
         if (end == text || number != next || number < 0 || number > MNEM__HF_LAYERS_MAX)
             return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: moe_layers_enum: expected ascending numbers of layers without "
-                              "gaps, \"3,4,5\"",
+                              "%s: moe_layers_enum: expected ascending layer numbers without gaps, "
+                              "as in \"3,4,5\"",
                               c->path);
         next++;
         text = *end == ',' ? end + 1 : end;

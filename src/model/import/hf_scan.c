@@ -17,7 +17,8 @@ static mnem_status check_limits(const mnem__hf_config *c) {
                          isinf(mnem__node_number(most, 0));
     if (is_none && mnem__node_number(mnem__node_at(limits, 0), NAN) <= 0) return MNEM_OK;
     return mnem__fail(MNEM_UNSUPPORTED,
-                      "%s: time_step_limit: limits of steps aren't supported (0 to Infinity is)",
+                      "%s: time_step_limit: limits of the time step aren't supported, only [0, "
+                      "Infinity] (no limit) is",
                       c->path);
 }
 
@@ -151,7 +152,8 @@ static mnem_status put_side_by_side(mnem__folder *folder, const mnem__hf_config 
         MNEM__TRY(mnem__hf_size(c, "mamba_d_head", MOST, &dim));
     if (heads * dim != inner)
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: mamba_n_heads * mamba_d_head is %lld, but mamba_d_ssm is %lld",
+                          "%s: mamba_n_heads * mamba_d_head is %lld, but must equal mamba_d_ssm, "
+                          "%lld: the file is damaged; download it again",
                           c->path, (long long)(heads * dim), (long long)inner);
     mnem__put_u32(folder, ".ssm.conv_kernel", (uint32_t)kernel);
     mnem__put_u32(folder, ".ssm.inner_size", (uint32_t)inner);
@@ -185,8 +187,8 @@ static mnem_status check_routers(const mnem__folder *folder, const mnem__hf_conf
         const long layer = strtol(number + strlen("layers."), NULL, 10);
         if (layer >= 0 && layer < layers && (layer % at[1] != at[0] || !(experts > 1)))
             return mnem__fail(MNEM_BAD_FILE,
-                              "%s: expert_layer_offset: layer %ld has no experts, but the weights "
-                              "have %s",
+                              "%s: expert_layer_offset: layer %ld should have no experts, but the "
+                              "weights have its tensor %s",
                               c->path, layer, name);
     }
     return MNEM_OK;

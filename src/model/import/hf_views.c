@@ -112,8 +112,8 @@ static mnem_status take_part(const maker *m, int64_t parts, int64_t part) {
     const bool turned = experts && (parts == 2 ? columns != embd : rows != embd);
     const int64_t all = turned ? columns : rows, width = turned ? rows : columns;
     if (dims < 2 || dims > 3 || all % parts || (parts == 2 ? width : all) != embd)
-        return bad(m, "the tensor must be a matrix (or one for each expert) with a dimension of "
-                      "hidden_size (in config.json); download the folder again");
+        return bad(m, "the tensor must be a matrix (or one for each expert), and one dimension "
+                      "must equal hidden_size in config.json; download the folder again");
     m->made->shape[experts] = all / parts;
     m->made->shape[experts + 1] = width;
     m->made->view.stride = all * width;
@@ -236,8 +236,8 @@ static mnem_status take_qkv(const maker *m, int part) {
     const int64_t all = heads + 2 * kv_heads, rows = m->t->shape[0];
     const int64_t columns = m->t->dims == 2 ? m->t->shape[1] : 1;
     if (m->t->dims > 2 || !heads || !kv_heads || rows % all || rows / all % 2)
-        return bad(m, "its rows must be those of the heads of queries, keys and values, an even "
-                      "number each");
+        return bad(m, "the number of rows must be a multiple of 2 * (num_attention_heads + 2 * "
+                      "num_key_value_heads) of config.json; download the folder again");
     const int64_t dim = rows / all, first = part == 0 ? 0 : heads + (part - 1) * kv_heads;
     m->made->shape[0] = (part == 0 ? heads : kv_heads) * dim;
     m->made->view.each = m->made->shape[0] * columns;

@@ -215,8 +215,8 @@ static mnem_status refuse(const char *path, const mnem__hf_vocab *v) {
     char tiktoken[NAME_MAX + 1];
     if (*v->model_type)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s/tokenizer.json: the type of the model is \"%s\", which isn't "
-                          "supported: BPE and WordPiece are, and SentencePiece's tokenizer.model",
+                          "%s/tokenizer.json: model.type: \"%s\" isn't supported (BPE and "
+                          "WordPiece are, and so is the file tokenizer.model of SentencePiece)",
                           path, v->model_type);
     find_tiktoken(path, tiktoken);
     if (*tiktoken)

@@ -156,8 +156,8 @@ mnem_status mnem__hf_put_turns(mnem__folder *folder, const mnem__hf_config *c) {
         if (base == 0) base = own;
         if (!(own >= 0) || (own != 0 && own != base) || list->count != (uint64_t)layers)
             return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: layer_rope_theta: expected a list of %d numbers, each 0 or the "
-                              "same one; others are not supported",
+                              "%s: layer_rope_theta: expected a list of %d numbers, all equal "
+                              "except for those that are 0; other lists are not supported",
                               c->path, (int)layers);
     }
     if (base > 0) mnem__put_f32(folder, ".rope.freq_base", base);
@@ -209,9 +209,12 @@ mnem_status mnem__hf_put_layouts(mnem__folder *folder, const mnem__hf_config *c)
     for (int64_t i = 0; i < layers; i++) {
         const bool is = windows && i % UNTURNED_EVERY != 0, turns = !windows || is;
         if (layout_of(c, "sliding_window_layout", i, false) != is)
-            return refuse_layout(c, "sliding_window_layout", "0 in the first of every four layers");
+            return refuse_layout(c, "sliding_window_layout",
+                                 "0 in the first of every four layers and 1 in the others");
         if (layout_of(c, "rope_layout", i, turns) != turns)
-            return refuse_layout(c, "rope_layout", "the same as sliding_window_layout, or 1s");
+            return refuse_layout(
+                c, "rope_layout",
+                "the same list as sliding_window_layout (1 in all layers if none has a window)");
         if (!layout_of(c, "moe_layer_layout", i, true))
             return refuse_layout(c, "moe_layer_layout", "1 in all layers");
     }

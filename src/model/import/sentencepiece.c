@@ -100,7 +100,8 @@ static mnem_status take_piece(proto *p, uint64_t bytes) {
         }
     }
     if (mnem__cursor_position(&p->file) > end)
-        return bad(p, "a piece (token) has no end: the file is damaged; download it again");
+        return bad(p, "the fields of a piece (token) exceed its length: the file is damaged; "
+                      "download it again");
     return put_piece(p, text, n, score, type);
 }
 

@@ -42,8 +42,10 @@ mnem_status mnem__texts_add(mnem__texts *t, const char *text, size_t n, uint32_t
 /* The token of this id, whose text is in texts. */
 static mnem_status place(mnem__hf_vocab *v, int64_t id, const mnem__hf_token *token) {
     if (id < 0 || id >= v->most)
-        return mnem__fail(MNEM_BAD_FILE, "a token has the id %lld, but vocab_size is %lld",
-                          (long long)id, (long long)v->most);
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "a token has the id %lld, expected at least 0 and less than vocab_size, %lld",
+            (long long)id, (long long)v->most);
     while (v->tokens <= id) {
         MNEM__TRY(grow((void **)&v->token, v->tokens, &v->token_room, sizeof *v->token));
         v->token[v->tokens++] = (mnem__hf_token){0};

@@ -274,7 +274,7 @@ static mnem_status take_value(mnem__json *j, mnem__json_event *event) {
     const int c = peek_visible(j);
     j->wants_value = false;
     j->began = true;
-    if (c == NOTHING) return bad(j, "the JSON ends before its last value does: it is cut off");
+    if (c == NOTHING) return bad(j, "the JSON is cut off: it ends where a value is expected");
     if (c == '{' || c == '[') {
         j->file.used++;
         return open_value(j, c == '[', event);

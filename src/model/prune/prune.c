@@ -191,7 +191,7 @@ static mnem_status write_compact(job *j, int64_t first) {
                                j->out + (uint64_t)row * j->row_to, to))
             return mnem__fail(
                 MNEM_BAD_FILE,
-                "prune: tensor %s: the rows from %lld on aren't 2:4 when they are stored as %s; "
+                "prune: tensor %s: the rows from %lld on aren't 2:4 after rounding to %s; "
                 "choose another type for the result",
                 j->cut.name, (long long)(first + row), mnem_type_get(j->cut.to)->name);
     return mnem__gguf_write_data(j->rewrite.writer, j->packed, (uint64_t)(to - j->packed));
@@ -377,8 +377,9 @@ static mnem_status measure(const mnem__prune_choice *c, mnem_prune_plan *plan) {
         plan->requantized += was_rounded && is_rounded(c, &cut);
     }
     if (c->options->compact && !compact)
-        return mnem__fail(MNEM_INVALID, "prune: compact needs 2:4 matrices in Q4_0, Q8_0 or F16 "
-                                        "with a multiple of 16 rows, and the result has none");
+        return mnem__fail(MNEM_INVALID,
+                          "prune: the option compact needs 2:4 matrices in Q4_0, Q8_0 or F16 with "
+                          "a multiple of 16 rows, and the result has none");
     for (int32_t i = 0, to; i < c->from.layers; i++)
         if (!mnem__prune_layer(c, i, &to)) plan->layers_removed[i / 8] |= (uint8_t)(1 << i % 8);
     return MNEM_OK;

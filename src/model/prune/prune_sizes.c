@@ -93,7 +93,7 @@ static mnem_status check_options(const mnem_prune_options *o) {
             MNEM_INVALID,
             "prune: 2:4 can't be combined with heads, channels or layers: prune in two runs");
     if (o->compact && o->pattern != MNEM_PRUNE_2_4)
-        return mnem__fail(MNEM_INVALID, "prune: compact needs the pattern 2:4");
+        return mnem__fail(MNEM_INVALID, "prune: the option compact needs the pattern 2:4");
     if (!less && o->pattern == MNEM_PRUNE_DENSE)
         return mnem__fail(
             MNEM_INVALID,

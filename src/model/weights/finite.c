@@ -44,7 +44,8 @@ static mnem_status check_tensor(const mnem_model *model, uint32_t index,
     for (uint64_t at = 0; at < count && status == MNEM_OK; at += PIECE) {
         const uint64_t n = count - at < PIECE ? count - at : PIECE;
         if (__atomic_load_n(cancel, __ATOMIC_RELAXED))
-            return mnem__fail(MNEM_CANCELLED, "model: stopped while its weights were checked");
+            return mnem__fail(MNEM_CANCELLED,
+                              "model: the check of the weights was stopped by the caller");
         status = check_piece(model, index, info->type, at, n);
     }
     return status;

@@ -254,7 +254,7 @@ static mnem_status check_sum(const mnem__weights *w, const mnem__expert_job *job
     return mnem__fail(
         MNEM_BAD_FILE,
         "%s: the weights of expert %d (tensor %s and those used with it) changed between two "
-        "reads: another program wrote to the model; start mnem again once it is complete",
+        "reads: another program wrote to the model; start mnem again once the file is complete",
         w->parts[gates->file].file->path, (int)job->number, gates->name);
 }
 

@@ -354,7 +354,8 @@ static mnem__node *parse_test(mnem__parser *p, mnem__node *a) {
         node->b = parse_arguments(p);
     } else if (is_bare_argument(p)) {
         if (mnem__parse_at_name(p, "is"))
-            mnem__parse_fail(p, "two tests follow each other; join them with 'and'");
+            mnem__parse_fail(p,
+                             "an 'is' test is followed by another 'is'; join the tests with 'and'");
         node->b = mnem__parse_node(p, MNEM__NODE_ARGUMENT);
         node->b->a = parse_postfix(p, parse_primary(p, false));
     }

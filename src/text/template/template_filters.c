@@ -114,7 +114,8 @@ FILTER(truncate) {
     const int64_t left = most - mnem__any_length(end);
     if (left < 0)
         mnem__template_refuse(
-            t, "truncate: the length is %lld, expected at least %lld, the length of its end text",
+            t,
+            "truncate: the length is %lld, expected at least %lld, the length of the argument end",
             (long long)most, (long long)mnem__any_length(end));
     if (leeway < 0)
         mnem__template_refuse(t, "truncate: leeway is %lld, expected at least 0",

@@ -72,14 +72,16 @@ static void put_int(mnem_template *t, const mnem__spec *s, mnem__any value, mnem
         mnem__template_refuse(t, "format(): '%.*s' has a precision, which an integer can't have",
                               shown(text), text.text);
     if (s->group && s->type && s->type != 'd' && (s->group == ',' || strchr("cn", s->type)))
-        mnem__template_refuse(t, "format(): the type %c can't have the separator '%c'; remove it",
-                              s->type, s->group);
+        mnem__template_refuse(
+            t, "format(): the format type %c can't have the separator '%c'; remove the separator",
+            s->type, s->group);
     if (s->type != 'c') {
         mnem__spec_put_int(t, s, value.i);
         return;
     }
     if (s->sign || s->alternate)
-        mnem__template_refuse(t, "format(): the type c can't have a sign or '#'; remove it");
+        mnem__template_refuse(t,
+                              "format(): the format type c can't have a sign or '#'; remove them");
     mnem__spec_put_code(t, s, mnem__any_int(value.i));
 }
 
@@ -95,18 +97,20 @@ static void put_formatted(mnem_template *t, mnem__any value, mnem__any text) {
         if (s.type && !float_type && s.type != 'n') bad_type(t, text, value, "eEfFgGn%");
         if (s.group && s.type == 'n')
             mnem__template_refuse(
-                t, "format(): the type n can't have the separator '%c'; remove it", s.group);
+                t,
+                "format(): the format type n can't have the separator '%c'; remove the separator",
+                s.group);
         mnem__spec_put_float(t, &s, mnem__any_f64(value));
     } else if (mnem__any_is(value, MNEM__ANY_TEXT)) {
         if ((s.type && s.type != 's') || s.align == '=' || s.sign || s.alternate || s.group)
             mnem__template_refuse(t,
-                                  "format(): '%.*s' is a format of numbers, but the value is text",
+                                  "format(): '%.*s' is a format for numbers, but the value is text",
                                   shown(text), text.text);
         mnem__spec_put_text(t, &s, value);
     } else {
         if (text.length > 0)
             mnem__template_refuse(
-                t, "format(): a value of type %s can't have the format '%.*s'; remove it",
+                t, "format(): a value of type %s can't have the format '%.*s'; remove the format",
                 mnem__any_type(value), shown(text), text.text);
         mnem__template_put_str(t, value);
     }
@@ -151,7 +155,7 @@ static mnem__any value_of(mnem_template *t, format *f, mnem__any field) {
         mnem__any key = mnem__any_text(field.text + begin, at - begin);
         int64_t i;
         if (key.length == 0)
-            mnem__template_refuse(t, "format(): the field '{%.*s}' has an empty attribute",
+            mnem__template_refuse(t, "format(): the field '{%.*s}' has an empty attribute or index",
                                   shown(field), field.text);
         if (item && strspn(key.text, "0123456789") >= key.length &&
             mnem__template_read_int(t, key, 10, &i))
@@ -182,7 +186,7 @@ static size_t place_end(mnem_template *t, mnem__any text, size_t at) {
         open -= text.text[at] == '}';
         if (open == 0) return at;
     }
-    mnem__template_refuse(t, "format(): '{' without '}'; write '{{' for a brace");
+    mnem__template_refuse(t, "format(): '{' has no closing '}'; write '{{' for a brace");
 }
 
 static mnem__any format_text(mnem_template *t, format *f, mnem__any text, int depth);
@@ -229,7 +233,7 @@ static mnem__any format_text(mnem_template *t, format *f, mnem__any text, int de
         } else if (c == '{') {
             at = put_place(t, f, text, at + 1, depth);
         } else if (c == '}') {
-            mnem__template_refuse(t, "format(): '}' without '{'; write '}}' for a brace");
+            mnem__template_refuse(t, "format(): '}' has no opening '{'; write '}}' for a brace");
         } else {
             mnem__template_put(t, &c, 1);
             at++;

@@ -178,7 +178,7 @@ FILTER(last) {
     UNUSED(a), UNUSED(more);
     if (mnem__any_is(in, MNEM__ANY_ITERATOR))
         mnem__template_refuse(
-            t, "last: an iterator has no last item; make it a list with the filter list");
+            t, "last: an iterator has no last item; apply the filter list before last");
     const mnem__any_list *items = mnem__any_items(t, in);
     return items->count ? items->items[items->count - 1]
                         : mnem__any_no("last: the sequence is empty and has no last item");

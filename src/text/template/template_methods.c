@@ -98,13 +98,13 @@ METHOD(str_rfind) {
 METHOD(str_index) {
     UNUSED(more);
     const int64_t at = find(t, self, a, false);
-    if (at < 0) mnem__template_refuse(t, "index(): the text was not found; find() gives -1 then");
+    if (at < 0) mnem__template_refuse(t, "index(): the text was not found; use find() to get -1");
     return mnem__any_int(at);
 }
 METHOD(str_rindex) {
     UNUSED(more);
     const int64_t at = find(t, self, a, true);
-    if (at < 0) mnem__template_refuse(t, "rindex(): the text was not found; rfind() gives -1 then");
+    if (at < 0) mnem__template_refuse(t, "rindex(): the text was not found; use rfind() to get -1");
     return mnem__any_int(at);
 }
 METHOD(str_count) {

@@ -15,8 +15,9 @@ typedef struct percent {
 
 static mnem__any next_value(mnem_template *t, percent *p) {
     if (p->next >= p->count)
-        mnem__template_refuse(t, "%%-formatting: the text takes more than the %u values given",
-                              p->count);
+        mnem__template_refuse(
+            t, "%%-formatting: the format text has places for more than the %u values given",
+            p->count);
     const uint32_t i = p->next++;
     return mnem__any_is(p->values, MNEM__ANY_TUPLE) ? p->values.list->items[i] : p->values;
 }
@@ -24,7 +25,7 @@ static mnem__any next_value(mnem_template *t, percent *p) {
 /* The value of "(name)" at *at, which moves behind it. */
 static mnem__any named_value(mnem_template *t, percent *p, size_t *at) {
     const char *close = memchr(p->text.text + *at, ')', p->text.length - *at);
-    if (!close) mnem__template_refuse(t, "%%-formatting: '%%(' without ')'");
+    if (!close) mnem__template_refuse(t, "%%-formatting: '%%(' has no closing ')'");
     if (!mnem__any_is(p->values, MNEM__ANY_DICT))
         mnem__template_refuse(t, "%%-formatting: '%%(name)' needs a dict, found a value of type %s",
                               mnem__any_type(p->values));
@@ -100,7 +101,7 @@ static void put_char(mnem_template *t, mnem__spec s, mnem__any value) {
     else if (mnem__any_length(value) == 1)
         mnem__spec_put_text(t, &s, value);
     else
-        mnem__template_refuse(t, "%%-formatting: '%%c' needs one character, found %lld",
+        mnem__template_refuse(t, "%%-formatting: '%%c' needs one character, found %lld characters",
                               (long long)mnem__any_length(value));
 }
 
@@ -158,7 +159,8 @@ mnem__any mnem__text_percent(mnem_template *t, mnem__any text, mnem__any values)
         !(mnem__any_is(values, MNEM__ANY_DICT) || mnem__any_is(values, MNEM__ANY_LIST) ||
           mnem__any_is(values, MNEM__ANY_RANGE) || mnem__any_is(values, MNEM__ANY_UNDEFINED));
     if (counts && p.next < p.count)
-        mnem__template_refuse(t, "%%-formatting: %u values are given, but the text takes %u",
-                              p.count, p.next);
+        mnem__template_refuse(
+            t, "%%-formatting: %u values are given, but the format text has places for %u", p.count,
+            p.next);
     return mnem__template_cut(t, mark);
 }

@@ -180,7 +180,7 @@ void mnem__spec_put_float(mnem_template *t, const mnem__spec *s, double f) {
 void mnem__spec_put_code(mnem_template *t, const mnem__spec *s, mnem__any code) {
     const size_t mark = t->out_bytes;
     if (!mnem__any_whole(code))
-        mnem__template_refuse(t, "the format c needs an integer, found a value of type %s",
+        mnem__template_refuse(t, "the format type c needs an integer, found a value of type %s",
                               mnem__any_type(code));
     if (code.i < 0 || code.i > 0x10FFFF || (code.i >= 0xD800 && code.i < 0xE000))
         mnem__template_refuse(t, "%lld is not the code of a Unicode character", (long long)code.i);

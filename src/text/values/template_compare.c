@@ -106,9 +106,10 @@ int mnem__any_compare(mnem_template *t, mnem__any a, mnem__any b) {
 
 static bool contains_text(mnem_template *t, mnem__any all, mnem__any one) {
     if (!mnem__any_is(one, MNEM__ANY_TEXT))
-        mnem__template_refuse(
-            t, "'in' looks for text in text, but found a value of type %s to look for",
-            mnem__any_type(one));
+        mnem__template_refuse(t,
+                              "the left side of 'in' must be text, as the right side is text, "
+                              "found a value of type %s",
+                              mnem__any_type(one));
     mnem__template_step(t, all.length / 16);
     return one.length == 0 || memmem(all.text, all.length, one.text, one.length);
 }

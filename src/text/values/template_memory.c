@@ -49,7 +49,8 @@ void mnem__template_step(mnem_template *t, uint64_t steps) {
     t->steps += steps;
     if (t->steps > t->options.steps)
         mnem__template_fail(t, MNEM_OVER_BUDGET,
-                            "the template needs more than the limit of %llu steps",
+                            "the template needs more than the limit of %llu steps; use fewer or "
+                            "shorter messages, or another template",
                             (unsigned long long)t->options.steps);
 }
 
@@ -65,7 +66,8 @@ void mnem__template_enter(mnem_template *t) {
 static void charge(mnem_template *t, size_t bytes) {
     if (bytes > t->options.bytes - t->bytes)
         mnem__template_fail(t, MNEM_OVER_BUDGET,
-                            "the template needs more than the limit of %llu bytes of memory",
+                            "the template needs more than the limit of %llu bytes of memory; use "
+                            "fewer or shorter messages, or another template",
                             (unsigned long long)t->options.bytes);
     t->bytes += bytes;
     if (t->bytes > t->bytes_peak) t->bytes_peak = t->bytes;

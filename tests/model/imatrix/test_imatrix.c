@@ -58,12 +58,12 @@ static void what_is_added_again_is_summed(void **state) {
     refused(mnem_imatrix_add(m, "a", 0, 1, e.sums, e.counts), MNEM_INVALID,
             "0 matrices of 1 columns");
     refused(mnem_imatrix_add(m, "x", 1, 2, (float[]){1, -1}, (float[]){1}), MNEM_INVALID,
-            "tensor x.in_sum2: number 1 is -1");
+            "tensor x.in_sum2: the number at index 1 is -1");
     refused(mnem_imatrix_add(m, "x", 1, 1, (float[]){1}, (float[]){NAN}), MNEM_INVALID,
-            "tensor x.counts: number 0 is");
+            "tensor x.counts: the number at index 0 is");
     refused(mnem_imatrix_add(m, "b", 1, 4, (float[]){3e38f, 0, 0, 0}, (float[]){1}), MNEM_OK, "");
     refused(mnem_imatrix_add(m, "b", 1, 4, (float[]){3e38f, 0, 0, 0}, (float[]){1}), MNEM_INVALID,
-            "number 0 is inf");
+            "the number at index 0 is inf");
     assert_false(mnem_imatrix_find(m, "x", &e));
     mnem_imatrix_destroy(m);
 }
@@ -162,8 +162,10 @@ static void a_file_that_lies_is_named_with_tensor_and_number(void **state) {
         {"imatrix", NULL, "a.counts", 0, 4, 1, 1, 1,
          "tensor a.counts: tensor a.in_sum2, which belongs to it, is missing"},
         {"imatrix", "a.in_sum2", "a.counts", 1, 4, 1, 1, 1, "tensor a.in_sum2 has the type F16"},
-        {"imatrix", "a.in_sum2", "a.counts", 0, 4, 1, -2, 1, "tensor a.in_sum2: number 0 is -2"},
-        {"imatrix", "a.in_sum2", "a.counts", 0, 4, 2, 1, INFINITY, "tensor a.counts: number 0"},
+        {"imatrix", "a.in_sum2", "a.counts", 0, 4, 1, -2, 1,
+         "tensor a.in_sum2: the number at index 0 is -2"},
+        {"imatrix", "a.in_sum2", "a.counts", 0, 4, 2, 1, INFINITY,
+         "tensor a.counts: the number at index 0"},
     };
     mnem_imatrix *m;
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
