@@ -84,13 +84,13 @@ mnem_status mnem_device_close(mnem_device *device) {
     if (!device) return MNEM_OK;
     uint64_t blocks = atomic_load(&device->blocks), handles = atomic_load(&device->handles);
     if (blocks || handles || device->granules_live)
-        return mnem__fail(MNEM_BUSY,
-                          "device %s: can't be closed: %llu blocks and %llu granules (%llu bytes "
-                          "in all) and %llu streams, events and ranges are live",
-                          device->backend->name, (unsigned long long)blocks,
-                          (unsigned long long)device->granules_live,
-                          (unsigned long long)atomic_load(&device->bytes_live),
-                          (unsigned long long)handles);
+        return mnem__fail(
+            MNEM_BUSY,
+            "device %s: can't be closed: %llu blocks and %llu granules (%llu bytes in all) and "
+            "%llu streams, events and ranges are live; free all of them first",
+            device->backend->name, (unsigned long long)blocks,
+            (unsigned long long)device->granules_live,
+            (unsigned long long)atomic_load(&device->bytes_live), (unsigned long long)handles);
     if (device->backend->close) device->backend->close(device);
     pthread_mutex_destroy(&device->lock);
     mnem__free(device->granules);
@@ -149,8 +149,8 @@ mnem_status mnem__device_reserve(mnem_device *device, uint64_t bytes) {
         if (bytes > device->capacity - live)
             return mnem__fail(
                 MNEM_NO_MEMORY,
-                "device %s: an allocation needs %llu bytes, but only %llu of the device's "
-                "%llu are free; free others first, or plan with a smaller budget",
+                "device %s: an allocation needs %llu bytes, but only %llu of the device's %llu are "
+                "free; free other memory first, or plan with a smaller budget",
                 device->backend->name, (unsigned long long)bytes,
                 (unsigned long long)(device->capacity - live),
                 (unsigned long long)device->capacity);
@@ -260,15 +260,16 @@ mnem_status mnem_stream_copy(mnem_device *device, mnem_stream *stream, const mne
     if (to->device != device && from->device != device)
         return mnem__fail(MNEM_INVALID,
                           "stream: neither block is on device %s, which the stream belongs to; use "
-                          "a stream of the device of one of them",
+                          "a stream of a device that has one of the blocks",
                           device->backend->name);
     if (device->backend->host_visible &&
         !(to->device->backend->host_visible && from->device->backend->host_visible))
         return mnem__fail(MNEM_UNSUPPORTED,
                           "stream: device %s can't copy between devices %s and %s; use a stream of "
-                          "the other device",
+                          "device %s",
                           device->backend->name, from->device->backend->name,
-                          to->device->backend->name);
+                          to->device->backend->name,
+                          (to->device == device ? from : to)->device->backend->name);
     const mnem_status status = submit(device, stream,
                                       &(mnem__work){.kind = MNEM__WORK_COPY,
                                                     .to = to->address + to_offset,

@@ -84,8 +84,8 @@ mnem_status mnem_granules_take(mnem_device *device, mnem_space space, uint64_t *
     uint8_t store = 0;
     if (!granule_bytes(device))
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "device %s: granules (memory that can be mapped anew) are not supported; "
-                          "allocate blocks instead",
+                          "device %s: granules (units of memory that are mapped into ranges) are "
+                          "not supported; allocate blocks instead",
                           device->backend->name);
     if ((unsigned)space >= MNEM_SPACE_COUNT || !count)
         return mnem__fail(MNEM_INVALID,
@@ -135,7 +135,7 @@ static mnem_status refuse_granule(const mnem_device *device, uint64_t granule) {
     if (!is_taken(device, granule))
         return mnem__fail(
             MNEM_INVALID,
-            "device %s: granule %llu (a unit of its memory) isn't allocated; was it freed before?",
+            "device %s: granule %llu (a unit of its memory) isn't allocated, or was freed before",
             device->backend->name, (unsigned long long)granule);
     return mnem__fail(MNEM_BUSY,
                       "device %s: granule %llu (a unit of its memory) can't be freed: it is still "

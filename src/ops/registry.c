@@ -144,7 +144,8 @@ static mnem_status check_size(const mnem_op_desc *desc) {
         if (bytes[i])
             return mnem__fail(
                 MNEM_UNSUPPORTED,
-                "operator: the descriptor has an unknown field that is not zero at byte %u",
+                "operator: the descriptor's byte %u is not 0, but belongs to a field that this "
+                "mnem does not know; set the field to 0, or use a newer mnem",
                 (unsigned)i);
     return MNEM_OK;
 }
@@ -156,8 +157,10 @@ static mnem_status check_strides(const mnem_op_desc *desc) {
                                                      : &desc->also[i - MNEM_OP_INPUTS - 1];
         for (int d = 0; d < t->dims && d < MNEM_TENSOR_DIMS; d++)
             if (t->stride[d] < 0)
-                return mnem__op_fail(MNEM_UNSUPPORTED, desc, "strides must be 0 or more, not %lld",
-                                     (long long)t->stride[d]);
+                return mnem__op_fail(
+                    MNEM_UNSUPPORTED, desc,
+                    "a tensor has the stride %lld in dimension %d, expected 0 or more",
+                    (long long)t->stride[d], d);
     }
     return MNEM_OK;
 }

@@ -123,7 +123,7 @@ static mnem_status check(const chain *c, uint64_t *sum, uint64_t *most) {
     for (size_t i = 0; i < c->layers; i++) {
         if (c->bytes[i] >= number_most - *sum)
             return mnem__fail(MNEM_INVALID,
-                              "split: the bytes of layers 0 to %zu together overflow 64 bits", i);
+                              "split: the bytes of layers 0 to %zu add up to 2^62 or more", i);
         *sum += c->bytes[i];
     }
     uint64_t fixed = 0;
@@ -131,7 +131,9 @@ static mnem_status check(const chain *c, uint64_t *sum, uint64_t *most) {
         const mnem__split_device *d = &c->devices[i];
         if (d->capacity_bytes >= number_most || d->fixed_bytes >= number_most - *sum)
             return mnem__fail(MNEM_INVALID,
-                              "split: the bytes for layers on device %zu overflow 64 bits", i);
+                              "split: capacity_bytes of device %zu, or its fixed_bytes with those "
+                              "of all layers, is 2^62 or more",
+                              i);
         if (d->capacity_bytes > *most) *most = d->capacity_bytes;
         if (d->fixed_bytes > fixed) fixed = d->fixed_bytes;
     }
@@ -150,10 +152,10 @@ mnem_status mnem__plan_split(const uint64_t *layer_bytes, size_t layers,
     const int64_t room = most_room(&c, -(int64_t)sum, (int64_t)most + 1);
     if (room < 0) {
         result->short_bytes = (uint64_t)-room;
-        return mnem__fail(
-            MNEM_OVER_BUDGET,
-            "split: the layers don't fit the devices: each device needs %llu more bytes",
-            (unsigned long long)result->short_bytes);
+        return mnem__fail(MNEM_OVER_BUDGET,
+                          "split: the layers don't fit the devices; they would fit if each device "
+                          "had %llu more bytes",
+                          (unsigned long long)result->short_bytes);
     }
     even_out(&c);
     close_gaps(&c);

@@ -289,8 +289,7 @@ static mnem_status set_mark(mnem__pickle *p) {
 static mnem_status memo_put(mnem__pickle *p, uint64_t at) {
     if (!above_mark(p)) return bad(p, "the pickle stores a value (memo) before it has made one");
     if (at > p->opcodes)
-        return bad(p,
-                   "the pickle numbers a stored value (memo) higher than any pickle writer does");
+        return bad(p, "the number of a stored value (memo) is higher than any pickle writer uses");
     if (at >= p->memo.count) {
         const size_t more = at + 1 - p->memo.count;
         if (!mnem__array_reserve(&p->memo, more, sizeof(mnem__value))) return mnem__heap_status();
@@ -469,7 +468,7 @@ static mnem_status read_protocol(mnem__pickle *p) {
     const unsigned protocol = (unsigned)(head >> 8);
     if ((head & 255) != OP_PROTO)
         return bad(p,
-                   "the file is not a pickle, which torch.cuda.memory._dump_snapshot would write");
+                   "the file does not begin as a pickle of torch.cuda.memory._dump_snapshot does");
     if (protocol < 2 || protocol > 5)
         return mnem__fail(MNEM_UNSUPPORTED, "%s: the pickle has protocol %u; 2 to 5 are supported",
                           p->in->name, protocol);

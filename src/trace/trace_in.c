@@ -19,7 +19,7 @@ mnem_status mnem__in_open(mnem__in *in, const char *path) {
     if (in->fd < 0) return in_failed(path, "opened");
     if (fstat(in->fd, &about) == 0 && S_ISDIR(about.st_mode)) {
         mnem__in_close(in);
-        return mnem__fail(MNEM_IO, "%s: is a folder", path);
+        return mnem__fail(MNEM_IO, "%s: is a folder; give a trace file", path);
     }
     in->window = mnem__alloc("trace", MNEM__IN_WINDOW);
     in->path = in->window ? mnem__strndup("trace", path, strlen(path)) : NULL;

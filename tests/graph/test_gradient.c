@@ -314,7 +314,7 @@ static void what_has_no_gradient_is_named(void **state) {
         [FAULT_NO_LOSS] = {MNEM_INVALID, "it has no LINEAR_LOSS node"},
         [FAULT_IN_PLACE] = {MNEM_UNSUPPORTED,
                             "the node overwrites tensor 3, which was written or read before"},
-        [FAULT_ADDED] = {MNEM_UNSUPPORTED, "the node accumulates into tensor 4"},
+        [FAULT_ADDED] = {MNEM_UNSUPPORTED, "the node has accumulate set (out is tensor 4)"},
         [FAULT_NO_RULE] = {MNEM_UNSUPPORTED, "node 1 (copy) can't be differentiated: mnem can't "
                                              "compute the gradient of the node's input tensor 3"},
         [FAULT_ALPHA] = {MNEM_UNSUPPORTED, "the node adds an input times alpha"},

@@ -67,8 +67,9 @@ static void what_is_not_of_the_format_is_refused_with_its_line(void **state) {
     refused("a 1 2x\n", MNEM_BAD_FILE, "t:1: ");
     refused("a 1 -2\n", MNEM_BAD_FILE, "t:1: ");
     refused("a 1 18446744073709551616\n", MNEM_BAD_FILE, "t:1: ");
-    refused("(dp0\nVsegments\np1\n", MNEM_BAD_FILE, "t: a Python pickle of protocol 0 or 1");
-    refused("(lp0\n.", MNEM_BAD_FILE, "t: a Python pickle of protocol 0 or 1");
+    refused("(dp0\nVsegments\np1\n", MNEM_BAD_FILE,
+            "t: the file is a Python pickle of protocol 0 or 1");
+    refused("(lp0\n.", MNEM_BAD_FILE, "t: the file is a Python pickle of protocol 0 or 1");
     refused("\x01\n", MNEM_BAD_FILE, "t:1: \"?\"");
     refused("a 1 0 0\n", MNEM_BAD_FILE, "t:1: an allocation has 0 bytes");
     refused("a 1 5\na 1 5\n", MNEM_BAD_FILE, "t:2: id 1 is allocated twice");

@@ -188,7 +188,8 @@ static void broken_pickles_are_refused_with_their_byte(void **state) {
     REFUSED("\x80\x02(e", MNEM_BAD_FILE, "there is no list, dict or set to add it to");
     REFUSED("\x80\x02N\x86", MNEM_BAD_FILE, "uses more values than it has made");
     REFUSED("\x80\x02q\x01", MNEM_BAD_FILE, "stores a value (memo) before it has made one");
-    REFUSED("\x80\x02Nr\xff\xff\xff\x7f", MNEM_BAD_FILE, "numbers a stored value (memo) higher");
+    REFUSED("\x80\x02Nr\xff\xff\xff\x7f", MNEM_BAD_FILE,
+            "number of a stored value (memo) is higher");
     REFUSED("\x80\x02h\x01", MNEM_BAD_FILE, "reads a stored value (memo) that it never stored");
     REFUSED("\x80\x02"
             "0",

@@ -346,8 +346,8 @@ static mnem_status process_charge(mnem_ledger *ledger) {
     const uint64_t limit = limit_of(ledger);
     if (usage.bytes_peak > limit)
         return mnem__fail(MNEM_OVER_BUDGET,
-                          "ledger: the program and its libraries take %llu bytes, but the budget "
-                          "is %llu (%llu over); use a larger budget",
+                          "ledger: the program and its libraries already used %llu bytes, but the "
+                          "budget is %llu (%llu over); use a larger budget",
                           (unsigned long long)usage.bytes_peak, (unsigned long long)limit,
                           (unsigned long long)(usage.bytes_peak - limit));
     mnem_heap_usage_get(&heap);

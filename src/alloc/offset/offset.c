@@ -224,15 +224,15 @@ mnem_status mnem_offset_check(const mnem_offset_allocator *a) {
                                          : info.bytes_largest_free == t.seen.bytes_largest_free;
     if (info.bytes != t.seen.bytes || info.bytes_live != t.seen.bytes_live || !largest ||
         info.blocks_live != t.seen.blocks_live || info.runs_free != t.seen.runs_free)
-        return mnem__fail(MNEM_INVALID,
-                          "offset: the allocator's check failed (a bug in mnem, or memory that the "
-                          "program overwrote): its counters say %llu bytes in all, %llu live in %u "
-                          "blocks, and a largest free gap of %llu among %u; its blocks and gaps "
-                          "add up to %llu, %llu in %u, and %llu among %u",
-                          (unsigned long long)info.bytes, (unsigned long long)info.bytes_live,
-                          info.blocks_live, (unsigned long long)info.bytes_largest_free,
-                          info.runs_free, (unsigned long long)t.seen.bytes,
-                          (unsigned long long)t.seen.bytes_live, t.seen.blocks_live,
-                          (unsigned long long)t.seen.bytes_largest_free, t.seen.runs_free);
+        return mnem__fail(
+            MNEM_INVALID,
+            "offset: the allocator's check failed (a bug in mnem, or memory that the program "
+            "overwrote): its counters say %llu bytes in all, %llu live in %u blocks, and a largest "
+            "free gap of %llu among %u gaps; its blocks and gaps add up to %llu bytes in all, %llu "
+            "live in %u blocks, and a largest free gap of %llu among %u gaps",
+            (unsigned long long)info.bytes, (unsigned long long)info.bytes_live, info.blocks_live,
+            (unsigned long long)info.bytes_largest_free, info.runs_free,
+            (unsigned long long)t.seen.bytes, (unsigned long long)t.seen.bytes_live,
+            t.seen.blocks_live, (unsigned long long)t.seen.bytes_largest_free, t.seen.runs_free);
     return a->ops->check(a);
 }

@@ -127,10 +127,10 @@ static bool lists_rebuild(mnem__default *d, uint32_t units) {
 mnem_status mnem__range_extend(mnem_offset_allocator *a, uint64_t bytes) {
     mnem__default *d = (mnem__default *)a;
     if (bytes >> a->shift > UINT32_MAX)
-        return mnem__fail(
-            MNEM_UNSUPPORTED,
-            "offset: the range has %llu bytes, expected at most 2^32 units of %llu bytes",
-            (unsigned long long)bytes, (unsigned long long)a->mask + 1);
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "offset: the range has %llu bytes, expected at most 2^32 times the "
+                          "alignment, %llu bytes",
+                          (unsigned long long)bytes, (unsigned long long)a->mask + 1);
     const uint32_t units = (uint32_t)(bytes >> a->shift), more = units - d->units;
     const bool narrow =
         mnem__class_of(units) >= d->classes || units >> d->zone_shift >> MNEM__ZONE_BITS;
@@ -320,7 +320,7 @@ mnem_status mnem__range_check(const mnem_offset_allocator *a) {
         return mnem__fail(
             MNEM_INVALID,
             "offset: the allocator's check failed: it has %u records, but %u are of blocks and "
-            "gaps and %u are spare (a bug in mnem, or memory that the program overwrote)",
+            "gaps and %u are unused (a bug in mnem, or memory that the program overwrote)",
             d->node_used - 1, count, spare);
     if (!lists_check(d, free_count))
         return mnem__fail(MNEM_INVALID,

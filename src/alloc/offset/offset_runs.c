@@ -181,11 +181,12 @@ mnem_status mnem__fit_check(const mnem_offset_allocator *a) {
                           "offset: the allocator's check failed: its last block or gap is recorded "
                           "wrongly (a bug in mnem, or memory that the program overwrote)");
     if (r->used != 1 + count + r->spare_count || free_count != r->free_count)
-        return mnem__fail(MNEM_INVALID,
-                          "offset: the allocator's check failed: it has %u records, but %u are of "
-                          "blocks and gaps (%u gaps, expected %u) and %u are spare (a bug in mnem, "
-                          "or memory that the program overwrote)",
-                          r->used - 1, count, free_count, r->free_count, r->spare_count);
+        return mnem__fail(
+            MNEM_INVALID,
+            "offset: the allocator's check failed: it has %u records, but %u are of "
+            "blocks and gaps (%u gaps, expected %u) and %u are unused (a bug in mnem, "
+            "or memory that the program overwrote)",
+            r->used - 1, count, free_count, r->free_count, r->spare_count);
     if (!f->index->check(f, free_count))
         return mnem__fail(MNEM_INVALID,
                           "offset: the allocator's check failed: its index lacks some of the %u "

@@ -46,7 +46,7 @@ static mnem_status request_refuse(const mnem_pool *pool, const mnem_pool_request
     if (r->planned && r->moved)
         return mnem__fail(
             MNEM_INVALID,
-            "pool %s: the request has both planned and moved set, expected at most one of them",
+            "pool %s: planned and moved of the request are both set, expected at most one of them",
             pool->tag);
     return mnem__fail(MNEM_INVALID,
                       "pool %s: invalid request of %llu bytes with alignment %llu: expected at "
@@ -331,7 +331,7 @@ static mnem_status not_live(const mnem_pool *pool, const mnem_pool_block *block)
     return mnem__fail(
         MNEM_INVALID,
         "pool %s: block %u of generation %u isn't live: it was freed before, or belongs to another "
-        "pool (the last block of that number: %s %s, %llu bytes, %s:%u)",
+        "pool (the last block of that number was %s %s of %llu bytes, allocated at %s:%u)",
         pool->tag, block->id, block->generation, mnem_kind_text(was.kind), was.tag,
         (unsigned long long)was.bytes, was.file ? was.file : "?", was.line);
 }

@@ -45,7 +45,7 @@ static mnem_status range_complete(mnem_pool_options *o, const mnem_device_info *
     if (o->unit_bytes != device->granule_bytes)
         return mnem__fail(MNEM_UNSUPPORTED,
                           "pool: with growth MNEM_POOL_RANGE, unit_bytes must be the device's "
-                          "granule size, %llu bytes",
+                          "granule_bytes, %llu",
                           (unsigned long long)device->granule_bytes);
     const uint64_t most = UINT32_MAX / (o->unit_bytes / o->alignment) * o->unit_bytes;
     if (o->bytes_max > most && o->bytes_max < device->capacity_bytes)
@@ -62,10 +62,10 @@ static mnem_status unit_complete(mnem_pool_options *o, const mnem_device_info *d
     if (!o->unit_bytes) o->unit_bytes = unit_default(o->bytes_max, device->granularity);
     if (o->growth == MNEM_POOL_RANGE) {
         if (!device->granule_bytes)
-            return mnem__fail(
-                MNEM_UNSUPPORTED,
-                "pool: device %s does not support ranges; use another growth than MNEM_POOL_RANGE",
-                device->name);
+            return mnem__fail(MNEM_UNSUPPORTED,
+                              "pool: growth is MNEM_POOL_RANGE, but device %s does not support "
+                              "ranges; use MNEM_POOL_SEGMENTS",
+                              device->name);
         if (o->unit_bytes < device->granule_bytes) o->unit_bytes = device->granule_bytes;
     }
     if (o->unit_bytes & (o->unit_bytes - 1) || o->unit_bytes < device->granularity ||
@@ -95,12 +95,16 @@ static mnem_status options_complete(mnem_pool_options *o) {
         !(o->defragment_above > 0 && o->defragment_above <= 1))
         return mnem__fail(
             MNEM_INVALID,
-            "pool: an option is invalid: space, growth and kind must be constants of their enums, "
-            "alignment a power of two, and soft_fraction and defragment_above above 0, up to 1");
+            "pool: space is %d, growth %d and kind %d, expected constants of their enums, "
+            "alignment "
+            "%llu, expected a power of two, and soft_fraction %g and defragment_above %g, expected "
+            "more than 0, up to 1",
+            (int)o->space, (int)o->growth, (int)o->kind, (unsigned long long)o->alignment,
+            o->soft_fraction, o->defragment_above);
     if (o->policy == MNEM_OFFSET_BUDDY || o->policy == MNEM_OFFSET_BUMP)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "pool: policy %s can't allocate at a given offset, which pools need; use "
-                          "another policy",
+                          "pool: a pool must allocate at given offsets, which policy %s can't; use "
+                          "another policy, such as default",
                           mnem_offset_policy_text(o->policy));
     return unit_complete(o, &device);
 }

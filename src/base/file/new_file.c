@@ -68,7 +68,7 @@ mnem_status mnem__new_file_reserve(mnem__new_file *file, uint64_t bytes) {
     const int error = errno;
     char size[24];
     mnem_size_format(bytes, size, sizeof size);
-    return mnem__fail(MNEM_IO, "%s: no space for %s (%s)", file->path, size,
+    return mnem__fail(MNEM_IO, "%s: can't reserve %s on the disk (%s)", file->path, size,
                       strerrordesc_np(error));
 }
 

@@ -151,7 +151,8 @@ int32_t mnem_graph_external(mnem_graph *graph, const mnem_tensor *desc, int32_t 
 int32_t mnem_graph_view(mnem_graph *graph, int32_t of, const mnem_tensor *desc) {
     if (graph->counting) return ++graph->tensors;
     if (of < 1 || of > graph->tensors)
-        return wrong(graph, "a view is of tensor %d, which does not exist (the graph has 1 to %d)",
+        return wrong(graph,
+                     "a view is of tensor %d, which does not exist (the graph has tensors 1 to %d)",
                      of, graph->tensors);
     const int32_t root = graph->tensor[of].root;
     mnem__graph_tensor *tensor = add_tensor(graph, desc);

@@ -40,8 +40,9 @@ static void set_parameter(mnem_graph *graph, int32_t weight, int32_t gradient, b
         !same_shape(&w->desc, &g->desc, by_token) || w->root != weight ||
         w->slot == MNEM__GRAPH_PLACED || g->root != gradient)
         mnem__graph_wrong(graph, MNEM_INVALID,
-                          "tensor %d can't be the gradient of tensor %d: both must be external and "
-                          "no views, have one shape, and the gradient must be F32 (F64 for F64)",
+                          "tensor %d can't be the gradient of tensor %d: both must be external, "
+                          "neither may be a view, their shapes must match, and the gradient must "
+                          "be F32 (F64 if the other tensor is)",
                           gradient, weight);
     w->gradient = gradient;
     w->by_token = by_token;
@@ -138,13 +139,15 @@ static void trace(mnem__differentiation *d) {
         if (step->out) d->state[d->graph->tensor[step->out].root].flows = flows;
         widen(d, step);
         if (step->tail)
-            refuse(d, i, "the node is marked as tail (in layer %d); build the graph without a tail",
+            refuse(d, i,
+                   "the node has tail set (in layer %d), which has no gradient; build the graph "
+                   "with tail false",
                    step->layer);
         if (step->op.desc.accumulate)
-            refuse(
-                d, i,
-                "the node accumulates into tensor %d; set accumulate to false, and use an add node",
-                step->out);
+            refuse(d, i,
+                   "the node has accumulate set (out is tensor %d), which has no gradient; set it "
+                   "to false, and use an add node",
+                   step->out);
     }
 }
 
@@ -157,9 +160,9 @@ static void begin_at_loss(mnem__differentiation *d, int32_t node) {
     mnem_graph_node outputs = {0};
     if (step->also[0] || step->also[1])
         refuse(d, node,
-               "the node already writes gradients (tensor %d); leave its also[0] and also[1] unset "
-               "(0)",
-               step->also[0] + step->also[1]);
+               "also[0] or also[1] of the node is set (tensor %d), but mnem_graph_differentiate "
+               "sets them; leave both 0",
+               step->also[0] ? step->also[0] : step->also[1]);
     mnem__targets_choose(d, mnem__gradient_rule_get(MNEM_OP_LINEAR_LOSS, 0), step, &targets,
                          &outputs);
     memcpy(step->also, outputs.also, sizeof step->also);
@@ -297,7 +300,7 @@ static mnem_status open(mnem__differentiation *d, mnem_graph *graph, bool recomp
     if (graph->differentiated || graph->compiled)
         mnem__graph_wrong(graph, MNEM_INVALID,
                           "the graph was already differentiated or compiled: to differentiate it, "
-                          "reset and build it again");
+                          "call mnem_graph_reset and build it again");
     MNEM__TRY(mnem__graph_status(graph));
     *d = (mnem__differentiation){.graph = graph, .recompute = recompute, .forward = graph->steps};
     const size_t tensors = (size_t)graph->options.tensors + 1, nodes = (size_t)graph->steps;

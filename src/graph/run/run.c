@@ -272,8 +272,8 @@ static mnem_status run_steps(mnem__run r, mnem_team *team) {
                           (long long)args->tokens, (long long)args->first_row);
     if (graph->folded > 0 && !args->constants)
         return mnem__fail(MNEM_INVALID,
-                          "graph: args.constants is NULL, but the outputs of %d folded nodes are "
-                          "needed (mnem_graph_fold computes them)",
+                          "graph: args.constants is NULL, but the graph has %d folded nodes; set "
+                          "it to their outputs, which mnem_graph_fold computes",
                           graph->folded);
     const mnem_status status = check_sources(&r);
     if (status != MNEM_OK) return status;
@@ -300,10 +300,10 @@ mnem_status mnem_graph_run_part(const mnem_graph *graph, int32_t first, int32_t 
                                 mnem_team *team, const mnem_graph_args *args) {
     const int32_t folded = graph->folded;
     if (first < 0 || first > end || end > graph->steps - folded)
-        return mnem__fail(MNEM_INVALID,
-                          "graph: nodes %d to %d can't be run: the graph has %d nodes, and the "
-                          "first must not be after the end",
-                          first, end, graph->steps - folded);
+        return mnem__fail(
+            MNEM_INVALID,
+            "graph: first is %d and end %d, expected 0 <= first <= end <= %d, the number of nodes",
+            first, end, graph->steps - folded);
     return run_steps((mnem__run){.graph = graph,
                                  .args = args,
                                  .from = folded,

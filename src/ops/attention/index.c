@@ -47,10 +47,11 @@ static mnem_status check_pages(const mnem_op_desc *d, int64_t width) {
     const char *wrong = mnem__kv_layout_wrong(&d->kv);
     if (wrong) return mnem__op_fail(MNEM_INVALID, d, "%s", wrong);
     if (width > WIDTH_MAX)
-        return mnem__op_fail(MNEM_INVALID, d, "keys have %lld numbers, expected at most %d",
+        return mnem__op_fail(MNEM_INVALID, d, "a key has %lld elements, expected at most %d",
                              (long long)width, WIDTH_MAX);
     if (d->state_offset % 64 != 0)
-        return mnem__op_fail(MNEM_INVALID, d, "state_offset must be a multiple of 64");
+        return mnem__op_fail(MNEM_INVALID, d, "state_offset is %llu, expected a multiple of 64",
+                             (unsigned long long)d->state_offset);
     return MNEM_OK;
 }
 

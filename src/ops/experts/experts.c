@@ -40,16 +40,19 @@ static mnem_status check_core(const mnem_op_desc *desc) {
                        desc->core == MNEM_OP_SWIGLU_MUL || desc->core == MNEM_OP_RELU_MUL;
     const bool apart = !mnem__tensor_absent(&desc->in[2]);
     if (!(desc->limit >= 0) || (desc->limit > 0 && desc->core != MNEM_OP_SILU_MUL))
-        return mnem__op_fail(MNEM_INVALID, desc, "limit is %g, expected 0 or, for silu_mul, more",
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "limit is %g, expected 0 (or more, with core silu_mul)",
                              (double)desc->limit);
     if (!gated && desc->core != MNEM_OP_RELU_SQUARED)
-        return mnem__op_fail(
-            MNEM_INVALID, desc,
-            "core must be silu_mul, gelu_mul, swiglu_mul, relu_mul, or without gates relu_squared");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "core must be silu_mul, gelu_mul, swiglu_mul, relu_mul, or "
+                             "relu_squared (without gates)");
     if (apart && !gated)
-        return mnem__op_fail(MNEM_INVALID, desc, "in[2] must have dims 0 for core relu_squared");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[2] must be absent (dims 0) for core relu_squared");
     if (!apart && !mnem__tensor_absent(&desc->in[5]))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[5] must have dims 0 where in[2] has");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[5] must be absent (dims 0), because in[2] is absent");
     return MNEM_OK;
 }
 
@@ -60,8 +63,8 @@ static mnem_status check_weights(const mnem_op_desc *desc) {
     if (ff < 16 || ff % MNEM_PACK_ROWS || n_out % MNEM_PACK_ROWS ||
         gate->shape[0] % mnem__experts_first_rows(desc))
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "the rows of each expert in in[1], in[2] and in[3] must be a multiple "
-                             "of 16, at least 16");
+                             "the number of rows of each expert in in[1], in[2] and in[3] must be "
+                             "a multiple of 16, at least 16");
     const int64_t experts = mnem__experts_count(desc);
     const bool apart = !mnem__tensor_absent(&desc->in[2]);
     if (!is_packed(gate, experts * mnem__experts_first_rows(desc), in->shape[1]) ||

@@ -14,8 +14,8 @@ static mnem_status check_experts_sum(const mnem_op_desc *desc) {
     if (!mnem__tensor_is_f32(routes, 2) || routes->shape[0] != in->shape[0] ||
         routes->shape[1] % 2 || in->shape[1] != routes->shape[1] / 2 * out->shape[1])
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "in[0] must be [T, used * n] for an out of [T, n] and routes in in[1] "
-                             "of [T, 2 * used]");
+                             "in[0] must be [T, used * n] and in[1] (the routes) F32 [T, 2 * "
+                             "used], with the T and n of out");
     return MNEM_OK;
 }
 

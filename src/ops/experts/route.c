@@ -43,22 +43,24 @@ static mnem_status check_route(const mnem_op_desc *desc) {
                              "route.used is %d, expected 1 to %lld, the number of experts",
                              (int)route->used, (long long)scores->shape[1]);
     if (!groups_fit(route, scores->shape[1]))
-        return mnem__op_fail(
-            MNEM_INVALID, desc,
-            "route.groups is %d and groups_used %d: groups must divide the experts into groups of "
-            "at least 2, and groups_used of them must have at least route.used (%d) experts",
-            (int)route->groups, (int)route->groups_used, (int)route->used);
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "route.groups is %d and groups_used %d: the number of experts must be "
+                             "a multiple of groups, each group must have at least 2 experts, and "
+                             "groups_used groups together at least route.used (%d)",
+                             (int)route->groups, (int)route->groups_used, (int)route->used);
     if (!isfinite(route->scale))
         return mnem__op_fail(MNEM_INVALID, desc, "route.scale is %g, expected a finite number",
                              (double)route->scale);
     if (!(route->mixer >= 0 && route->mixer <= 1) ||
         (route->mixer > 0 && (route->groups > 0 || !mnem__tensor_absent(bias))))
-        return mnem__op_fail(MNEM_INVALID, desc,
-                             "route.mixer is %g, expected 0 to 1, and 0 with groups or in[1]",
-                             (double)route->mixer);
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "route.mixer is %g, expected 0 to 1, or 0 where route.groups or in[1] is set",
+            (double)route->mixer);
     if (!mnem__tensor_is_f32(out, 2) || out->shape[0] != scores->shape[0] ||
         out->shape[1] != 2 * (int64_t)route->used)
-        return mnem__op_fail(MNEM_INVALID, desc, "out must be F32 [T, 2 used]");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "out must be F32 [T, 2 * route.used], with the T of in[0]");
     return MNEM_OK;
 }
 

@@ -44,9 +44,8 @@ mnem_type mnem__linear_wide(const mnem_op_desc *desc) {
 mnem_status mnem__linear_check_input(const mnem_op_desc *desc) {
     const mnem_tensor *in = &desc->in[0];
     if (!mnem__linear_is_matrix(desc, in, in->shape[0], in->shape[1]))
-        return mnem__op_fail(
-            MNEM_INVALID, desc,
-            "in[0] must be rows (a matrix in row layout) of F32, BF16, F16 or F64");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[0] must be a matrix in row layout of F32, BF16, F16 or F64");
     if (in->shape[0] > INT32_MAX)
         return mnem__op_fail(MNEM_INVALID, desc,
                              "in[0] has 2^31 rows (tokens) or more; run fewer tokens at once");
@@ -102,7 +101,7 @@ static mnem_status check_linear(const mnem_op_desc *desc) {
          !mnem_tensor_contiguous(bias) || !mnem__tensor_valid(bias) ||
          bias->shape[0] != weight->shape[0] || bias->offset % 4 != 0))
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "in[2] must be one F32 (F64 if in[0] is) per row of in[1]");
+                             "in[2] must be F32 (F64 if in[0] is) [rows of in[1]]");
     return MNEM_OK;
 }
 
@@ -154,13 +153,15 @@ static mnem_status check_weight(const mnem_op_desc *desc) {
                              "out and also[0] are both missing; give at least one of them");
     if (!mnem__tensor_absent(out) &&
         (out->type != wide || !mnem__linear_is_output(desc, out, dy->shape[1], x->shape[1])))
-        return mnem__op_fail(MNEM_INVALID, desc, "out must be F32 (F64 if in[0] is) [rows, k]");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "out must be F32 (F64 if in[0] is) [columns of in[0], columns of in[1]]");
     if (!mnem__tensor_absent(bias) &&
         (bias->type != wide || bias->layout != MNEM_LAYOUT_ROW || bias->dims != 1 ||
          !mnem_tensor_contiguous(bias) || !mnem__tensor_valid(bias) ||
          bias->shape[0] != dy->shape[1] || bias->offset % 4 != 0))
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "also[0] must be one F32 (F64 if in[0] is) per column of in[0]");
+                             "also[0] must be F32 (F64 if in[0] is) [columns of in[0]]");
     return MNEM_OK;
 }
 

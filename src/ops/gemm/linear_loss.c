@@ -73,7 +73,8 @@ static mnem_status check_linear_loss(const mnem_op_desc *desc) {
     if (out->type != wide || out->layout != MNEM_LAYOUT_ROW || out->dims != 1 ||
         !mnem__tensor_valid(out) || !mnem_tensor_contiguous(out) || out->shape[0] != x->shape[0] ||
         out->offset % 4 != 0)
-        return mnem__op_fail(MNEM_INVALID, desc, "out must be one F32 (F64 if in[0] is) per token");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "out must be F32 (F64 if in[0] is) [rows of in[0]]");
     if (wants(desc, 0) && !mnem__linear_is_output(desc, &desc->also[0], x->shape[0], x->shape[1]))
         return mnem__op_fail(
             MNEM_INVALID, desc,

@@ -19,13 +19,13 @@ mnem_type mnem_matmul_input(mnem_type weight) {
 static mnem_status check_input(const mnem_op_desc *desc) {
     const mnem_tensor *in = &desc->in[0], *weight = &desc->in[1];
     if (in->layout != MNEM_LAYOUT_ROW || in->dims != 2 || !mnem__tensor_valid(in))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be rows: a matrix in row layout");
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be a matrix in row layout");
     if (in->type != MNEM_TYPE_F32 && in->type != mnem_matmul_input(weight->type))
         return mnem__op_fail(MNEM_UNSUPPORTED, desc,
-                             "in[0] must be F32, or also A8 where in[1] is quantized");
+                             "in[0] must be F32, or A8 (only where in[1] is quantized)");
     if (in->shape[0] > INT32_MAX)
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "the tokens (dimension 0 of in[0]) must be less than 2^31");
+                             "the number of tokens (dimension 0 of in[0]) must be less than 2^31");
     if (in->shape[1] != weight->shape[1])
         return mnem__op_fail(MNEM_INVALID, desc,
                              "in[0] and in[1] must have the same number of columns");

@@ -110,8 +110,9 @@ static mnem_status check_rows(const mnem_op *op, const mnem_op_args *args) {
         (args->row_end % MNEM_PACK_ROWS && args->row_end != rows))
         return mnem__op_fail(
             MNEM_INVALID, &op->desc,
-            "row_begin, row_end: each must be a multiple of 16 (row_end may also be the number of "
-            "rows of in[1]), and row_begin must be at most row_end");
+            "row_begin is %lld and row_end %lld, expected multiples of 16 (row_end may also be "
+            "%lld, the number of rows of in[1]), and row_begin at most row_end",
+            (long long)args->row_begin, (long long)args->row_end, (long long)rows);
     return MNEM_OK;
 }
 
@@ -124,16 +125,17 @@ static mnem_status check_pages(const mnem_op *op, const mnem_op_args *args) {
         if (s->rows == 0) continue;
         if (!s->base || !s->table)
             return mnem__op_fail(MNEM_INVALID, &op->desc,
-                                 "kv has a sequence whose base or table is NULL; set both");
+                                 "base or table of kv[%d] is NULL; set both", (int)i);
         if (s->first_row < 0 || s->rows < 0 || s->first_row > args->tokens - s->rows)
-            return mnem__op_fail(
-                MNEM_INVALID, &op->desc,
-                "kv has a sequence whose rows (first_row, rows) are not all below args.tokens");
+            return mnem__op_fail(MNEM_INVALID, &op->desc,
+                                 "first_row of kv[%d] is %d and rows %d, expected 0 or more, and "
+                                 "at most args.tokens (%lld) together",
+                                 (int)i, (int)s->first_row, (int)s->rows, (long long)args->tokens);
         if (s->first_position < 0 ||
             (mnem__op_reads_pages(d->kind) && s->first_position > d->max_positions - s->rows))
-            return mnem__op_fail(
-                MNEM_INVALID, &op->desc,
-                "kv has a sequence whose positions are negative or reach beyond max_positions");
+            return mnem__op_fail(MNEM_INVALID, &op->desc,
+                                 "positions of kv[%d] are negative or reach beyond max_positions",
+                                 (int)i);
     }
     return MNEM_OK;
 }
@@ -176,12 +178,14 @@ mnem_status mnem_op_check(const mnem_op *op, const mnem_op_args *args, int32_t w
     const mnem_tensor *counted = mnem__op_counted(&op->desc);
     if (workers < 1 || workers > op->desc.workers)
         return mnem__op_fail(MNEM_INVALID, &op->desc,
-                             "the team must have at least 1 thread, and at most the desc.workers "
-                             "that the operator was prepared for");
+                             "the team has %d threads, expected 1 to %d, the desc.workers that the "
+                             "operator was prepared for",
+                             (int)workers, (int)op->desc.workers);
     if (counted && (args->tokens < 0 || args->tokens > counted->shape[0]))
-        return mnem__op_fail(
-            MNEM_INVALID, &op->desc,
-            "tokens must be 0 to the number of rows that the operator was prepared for");
+        return mnem__op_fail(MNEM_INVALID, &op->desc,
+                             "tokens is %lld, expected 0 to %lld, the number of rows that the "
+                             "operator was prepared for",
+                             (long long)args->tokens, (long long)counted->shape[0]);
     if (op->workspace_bytes && (!args->workspace || (uintptr_t)args->workspace % 64))
         return mnem__op_fail(MNEM_INVALID, &op->desc,
                              "workspace must not be NULL, and must be aligned to 64 bytes");

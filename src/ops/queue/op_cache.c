@@ -56,7 +56,7 @@ mnem_status mnem_op_cache_create(uint64_t bytes, mnem_op_cache **cache) {
     if (places == 0)
         return mnem__fail(
             MNEM_INVALID,
-            "operator cache: needs at least %llu bytes, but has %llu; create it with more",
+            "operator cache: needs at least %llu bytes, but has %llu; create it with more bytes",
             (unsigned long long)bytes_for(1), (unsigned long long)bytes);
     mnem_op_cache *c = mnem__calloc("metadata", 1, bytes_for(places));
     if (!c) return mnem__heap_status();

@@ -15,7 +15,8 @@ static mnem_status check_silu_mul(const mnem_op_desc *desc) {
         return mnem__op_fail(MNEM_INVALID, desc, "limit is %g, expected 0 or more",
                              (double)desc->limit);
     if (desc->limit > 0 && (gate->type != MNEM_TYPE_F32 || desc->kind != MNEM_OP_SILU_MUL))
-        return mnem__op_fail(MNEM_UNSUPPORTED, desc, "limit is for silu_mul of F32 [T, n] only");
+        return mnem__op_fail(MNEM_UNSUPPORTED, desc,
+                             "limit is supported only for silu_mul of F32 [T, n]; set it to 0");
     if (!is_quantized(desc)) return mnem__elementwise_check(desc, 2);
     if (!mnem__tensor_is_f32(gate, 2))
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, n]");

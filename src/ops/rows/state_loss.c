@@ -33,7 +33,7 @@ static mnem_status check_losses(const mnem_op_desc *desc) {
     const mnem_type wide = mnem__real_is_f64(desc) ? MNEM_TYPE_F64 : MNEM_TYPE_F32;
     if (out->type == wide && mnem__real_is(desc, out, 1) && out->shape[0] == desc->in[0].shape[0])
         return MNEM_OK;
-    return mnem__op_fail(MNEM_INVALID, desc, "out must be one F32 (F64 if in[0] is) per token");
+    return mnem__op_fail(MNEM_INVALID, desc, "out must be F32 (F64 if in[0] is) [rows of in[0]]");
 }
 
 static mnem_status check_state_loss(const mnem_op_desc *desc) {

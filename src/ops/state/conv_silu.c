@@ -18,7 +18,9 @@ static mnem_status check_conv_silu(const mnem_op_desc *desc) {
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, n]");
     if (!mnem__tensor_is_f32(weight, 2) || weight->shape[0] != in->shape[1] ||
         weight->shape[1] < 2 || weight->shape[1] > MNEM_CONV_LENGTH_MAX)
-        return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be F32 [n, 2 to 16]");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "in[1] must be F32 [n, length], with the n of in[0], and a length of 2 to 16");
     if (!mnem__tensor_absent(bias) &&
         (!mnem__tensor_is_f32(bias, 1) || bias->shape[0] != in->shape[1]))
         return mnem__op_fail(MNEM_INVALID, desc, "in[2] must be F32 [n], or absent");

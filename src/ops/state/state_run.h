@@ -47,7 +47,8 @@ static inline int64_t mnem__state_columns(int64_t columns) {
 /* What all operators with a state require beside their shapes. */
 static inline mnem_status mnem__state_check(const mnem_op_desc *desc) {
     if (desc->state_offset % 64 == 0) return MNEM_OK;
-    return mnem__op_fail(MNEM_INVALID, desc, "state_offset must be a multiple of 64");
+    return mnem__op_fail(MNEM_INVALID, desc, "state_offset is %llu, expected a multiple of 64",
+                         (unsigned long long)desc->state_offset);
 }
 
 #endif

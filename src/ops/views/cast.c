@@ -34,8 +34,9 @@ static mnem_status check_cast(const mnem_op_desc *desc) {
     MNEM__TRY(mnem__view_check(desc, in, "in[0]", false));
     MNEM__TRY(mnem__view_check(desc, out, "out", true));
     if (family_of(in->type) == NEITHER || family_of(out->type) == NEITHER)
-        return mnem__op_fail(MNEM_UNSUPPORTED, desc,
-                             "only I8 to I64, F32, F64, F16 and BF16 can be cast");
+        return mnem__op_fail(
+            MNEM_UNSUPPORTED, desc,
+            "in[0] and out must be of type I8, I16, I32, I64, F32, F64, F16 or BF16");
     if (!mnem__tensor_same_shape(in, out))
         return mnem__op_fail(MNEM_INVALID, desc, "out must have the shape of in[0]");
     return MNEM_OK;

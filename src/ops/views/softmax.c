@@ -17,8 +17,10 @@ static mnem_status check_softmax(const mnem_op_desc *desc) {
     if (!mnem__tensor_same_shape(in, &desc->out))
         return mnem__op_fail(MNEM_INVALID, desc, "out must have the shape of in[0]");
     if (desc->axis < 0 || desc->axis >= in->dims)
-        return mnem__op_fail(MNEM_INVALID, desc, "axis is %d, but in[0] has %d dimensions (from 0)",
-                             (int)desc->axis, (int)desc->in[0].dims);
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "axis is %d, expected 0 to less than %d, the number of dimensions of in[0]",
+            (int)desc->axis, (int)desc->in[0].dims);
     return MNEM_OK;
 }
 

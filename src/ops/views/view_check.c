@@ -27,7 +27,7 @@ mnem_status mnem__view_check(const mnem_op_desc *desc, const mnem_tensor *tensor
                              name);
     if (!info || info->block_elements != 1 || tensor->layout != MNEM_LAYOUT_ROW)
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "%s is quantized or not in row layout; use a plain number type such "
+                             "%s is quantized or not in row layout; use an unquantized type such "
                              "as F32, in row layout",
                              name);
     if (!countable(tensor, info->block_bytes) || !mnem__tensor_valid(tensor))

@@ -115,8 +115,8 @@ static mnem_status join(mnem__bodies *out, const mnem_place_buffer *b,
     if (w->hinted && body->hint < 0 && b->offset <= MNEM__BODY_FAR) body->hint = (int64_t)b->offset;
     if (w->fixed && body->fixed && body->offset != (int64_t)b->offset)
         return mnem__fail(MNEM_INVALID,
-                          "place: buffer %zu is fixed at offset %llu, but it is the same as a "
-                          "buffer fixed at offset %lld",
+                          "place: buffer %zu is fixed at offset %llu, but shares its bytes "
+                          "(same_as) with a buffer fixed at offset %lld",
                           i, (unsigned long long)b->offset, (long long)body->offset);
     if (!w->fixed) return MNEM_OK;
     body->fixed = true;
@@ -162,10 +162,10 @@ mnem_status mnem__bodies_create(const mnem_place_buffer *buffers,
     }
     if (status != MNEM_OK) return status;
     if (pieces > MNEM__PIECES_MAX)
-        return mnem__fail(
-            MNEM_INVALID,
-            "place: the number of buffers and gaps with constraints is %zu, expected at most %d",
-            pieces, MNEM__PIECES_MAX);
+        return mnem__fail(MNEM_INVALID,
+                          "place: with constraints, the number of buffers plus twice the number of "
+                          "gaps is %zu, expected at most %d",
+                          pieces, MNEM__PIECES_MAX);
     out->body_of = mnem__calloc("plan", n, sizeof *out->body_of);
     out->bodies = mnem__calloc("plan", n, sizeof *out->bodies);
     out->pieces = mnem__calloc("plan", pieces, sizeof *out->pieces);
@@ -210,8 +210,8 @@ mnem_status mnem__bodies_check_fixed(const mnem__bodies *out, const uint32_t *sp
         if (!a->fixed) continue;
         if (a->offset % a->alignment)
             return mnem__fail(MNEM_INVALID,
-                              "place: buffers at the fixed offset %lld need a multiple of their "
-                              "largest alignment, %lld",
+                              "place: buffers are fixed at offset %lld, expected a multiple of "
+                              "their largest alignment, %lld",
                               (long long)a->offset, (long long)a->alignment);
         for (uint32_t j = 0; j < i; j++)
             if (out->bodies[j].fixed && (!space_of || space_of[i] == space_of[j]) &&

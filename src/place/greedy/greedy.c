@@ -92,8 +92,8 @@ mnem_status mnem__place_check(const mnem_place_buffer *buffers, size_t n,
         if (b->lower >= b->upper)
             return mnem__fail(
                 MNEM_INVALID,
-                "place: buffer %zu lives from %lld to before %lld, expected a start before the end",
-                i, (long long)b->lower, (long long)b->upper);
+                "place: buffer %zu has lower %lld and upper %lld, expected lower below upper", i,
+                (long long)b->lower, (long long)b->upper);
         if (alignment & (alignment - 1))
             return mnem__fail(MNEM_INVALID,
                               "place: buffer %zu has alignment %llu, expected a power of two", i,

@@ -195,13 +195,13 @@ static mnem_status make_movers(mnem__spaces *x, const mnem_place_use *uses) {
         m->use += use;
         if (m->allowed == 0)
             return mnem__fail(MNEM_INVALID,
-                              "place: buffer %zu and those that share its bytes are allowed in no "
-                              "common memory space; allow one for all of them",
+                              "place: buffer %zu and those that share its bytes have no allowed "
+                              "memory space in common; allow one for all of them",
                               i);
         const mnem__body *b = &x->b.bodies[x->b.body_of[i]];
         if (x->constraints[i].fixed && (m->allowed & (m->allowed - 1)))
             return mnem__fail(MNEM_INVALID,
-                              "place: buffer %zu is fixed, but has several spaces; use one", i);
+                              "place: buffer %zu is fixed, but has several spaces; allow one", i);
         const uint64_t capacity = x->spaces[__builtin_ctz(m->allowed)].capacity_bytes;
         if (x->constraints[i].fixed && capacity && (uint64_t)(b->offset + b->bytes) > capacity)
             return mnem__fail(MNEM_INVALID,
@@ -219,7 +219,7 @@ static mnem_status check_fixed(mnem__spaces *x) {
         if (x->b.bodies[i].fixed && (allowed & (allowed - 1)))
             return mnem__fail(
                 MNEM_INVALID,
-                "place: the buffer fixed at %lld is allowed in several spaces, expected one",
+                "place: the buffer fixed at offset %lld has several allowed spaces; allow one",
                 (long long)x->b.bodies[i].offset);
         x->space_of[i] = (uint32_t)__builtin_ctz(allowed);
     }
@@ -482,7 +482,7 @@ mnem_status mnem_place_solve_spaces(mnem_place_buffer *buffers,
     for (uint32_t s = 0; s < space_count && status == MNEM_OK; s++) spaces[s].peak_bytes = 0;
     if (status == MNEM_OK) status = mnem__place_check(buffers, n, &sums);
     if (status == MNEM_OK && sums.total_bytes > (uint64_t)MNEM__BODY_FAR)
-        status = mnem__fail(MNEM_INVALID, "place: %zu buffers have over 2^60 bytes; use fewer", n);
+        status = mnem__fail(MNEM_INVALID, "place: %zu buffers total over 2^60 bytes; use fewer", n);
     if (status != MNEM_OK || n == 0) return status;
     mnem_place_constraint *none = constraints ? NULL : mnem__calloc("plan", n, sizeof *none);
     if (!constraints && !none) return mnem__heap_status();

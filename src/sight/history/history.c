@@ -130,14 +130,15 @@ static mnem_status append_to(int fd, const char *path, mnem_history_run *run) {
     bool whole;
     if (fstat(fd, &info) != 0) return fail_file(path, "can't be examined");
     if (!S_ISREG(info.st_mode))
-        return mnem__fail(MNEM_IO, "%s: the history must be a regular file; choose another path",
-                          path);
+        return mnem__fail(
+            MNEM_IO, "%s: is not a regular file, so it can't hold the history; choose another path",
+            path);
     run->run = newest_number(fd, info.st_size, &whole) + 1;
     const size_t n = mnem__history_write(run, line + 1, sizeof line - 1);
     if (!n)
         return mnem__fail(
             MNEM_INVALID,
-            "history: the line of this run has more than %d bytes, so it can't be stored",
+            "history: the record of this run needs more than %d bytes, so it can't be stored",
             MNEM_HISTORY_LINE);
     const size_t skip = whole ? 1 : 0; /* else the half line before it is ended first */
     if (write(fd, line + skip, n + 1 - skip) != (ssize_t)(n + 1 - skip))

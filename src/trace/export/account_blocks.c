@@ -44,8 +44,9 @@ static mnem_status begin(mnem__account_blocks *a, mnem__block b) {
     MNEM__TRY(room_for_block(a));
     b.address = a->address < ADDRESS_LOW ? ADDRESS_LOW : a->address;
     if (b.bytes > ADDRESS_HIGH || end_of(&b) > ADDRESS_HIGH)
-        return mnem__fail(MNEM_UNSUPPORTED, "trace: more than 4 PiB were charged in all, the most "
-                                            "that this format supports; write a .pftrace");
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "trace: the charges of the trace add up to more than 4 PiB, the most "
+                          "that this format supports; write a .pftrace");
     const uint32_t at = a->unused != NONE ? a->unused : a->count++;
     if (at == a->unused) a->unused = a->block[at].below;
     struct mnem__account_top *account = &a->account[b.account];

@@ -396,13 +396,13 @@ static void shapes_that_are_wrong_are_refused(void **state) {
     d.core = MNEM_OP_GELU;
     op_refused(&d, "core");
     d.core = MNEM_OP_RELU_SQUARED;
-    op_refused(&d, "in[2] must have dims 0");
+    op_refused(&d, "in[2] must be absent (dims 0)");
     d = desc_of(m, T);
     d.in[2] = (mnem_tensor){0};
     op_refused(&d, "in[1], in[2] and in[3] must be packed");
     d.core = MNEM_OP_RELU_SQUARED;
     d.in[5] = mnem_tensor_1d(MNEM_TYPE_F32, E * (2 * FF + OUT));
-    op_refused(&d, "in[5] must have dims 0");
+    op_refused(&d, "in[5] must be absent (dims 0)");
     d = desc_of(m, T);
     d.route.used = E + 1;
     op_refused(&d, "route.used");
@@ -416,7 +416,7 @@ static void shapes_that_are_wrong_are_refused(void **state) {
     sum.in[0] = mnem_tensor_2d(MNEM_TYPE_F32, T, USED * OUT);
     sum.in[1] = mnem_tensor_2d(MNEM_TYPE_F32, T, 2 * USED + 2);
     sum.out = mnem_tensor_2d(MNEM_TYPE_F32, T, OUT);
-    op_refused(&sum, "in[0] must be [T, used * n] for an out of [T, n]");
+    op_refused(&sum, "in[0] must be [T, used * n] and in[1] (the routes)");
     mixture_free(m);
 }
 

@@ -402,11 +402,11 @@ static void wrong_descriptors_are_refused(void **state) {
         problem p = make(kinds[i], (shape){4, 5, 6}, (types){F32, F32, F32}, 0, 1);
         mnem_op_desc d = p.desc;
         d.in[0].shape[0] = 0;
-        op_refused(&d, "in[0] must be rows");
+        op_refused(&d, "in[0] must be a matrix in row layout");
         d = p.desc, d.in[0].shape[1] = 0;
-        op_refused(&d, "in[0] must be rows");
+        op_refused(&d, "in[0] must be a matrix in row layout");
         d = p.desc, d.in[0].stride[1] = 8;
-        op_refused(&d, "in[0] must be rows");
+        op_refused(&d, "in[0] must be a matrix in row layout");
         d = p.desc, d.in[0].shape[1]++;
         op_refused(&d, i == 2 ? "out must be" : "in[0] must have as many columns as in[1] has");
         d = p.desc, d.in[1].shape[1]++;

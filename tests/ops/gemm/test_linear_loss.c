@@ -390,7 +390,7 @@ static void wrong_descriptors_are_refused(void **state) {
     problem p = make(4, 5, 6, F32, F32, 0);
     mnem_op_desc d = p.desc;
     d.in[0].shape[0] = 0;
-    op_refused(&d, "in[0] must be rows");
+    op_refused(&d, "in[0] must be a matrix in row layout");
     d = p.desc, d.in[1].shape[1]++;
     op_refused(&d, "must have the same number of columns");
     d = p.desc, d.in[1].type = MNEM_TYPE_I8;

@@ -256,7 +256,7 @@ static void what_reads_dense_weights_refuses_sparse_ones(void **state) {
     op_refused(&d, "packed");
     d.in[1] = mnem_tensor_sparse(MNEM_TYPE_Q4_0, 64, 64);
     d.in[0] = mnem_tensor_3d(MNEM_TYPE_F32, 2, 4, 64);
-    op_refused(&d, "in[0] must be rows");
+    op_refused(&d, "in[0] must be a matrix in row layout");
     d = (mnem_op_desc){.kind = MNEM_OP_EMBED, .out = mnem_tensor_2d(MNEM_TYPE_F32, 2, 64)};
     d.in[0] = mnem_tensor_sparse(MNEM_TYPE_Q4_0, 64, 64);
     op_refused(&d, "embed");

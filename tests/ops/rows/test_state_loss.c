@@ -129,9 +129,9 @@ static void wrong_operands_are_named(void **state) {
     d = good, d.in[1] = narrow;
     refused(d, "in[1] must be F32, BF16 or F16 (F64 if in[0] is), with the shape of in[0]");
     d = good, d.out = mnem_tensor_1d(MNEM_TYPE_F32, T + 1);
-    refused(d, "out must be one F32 (F64 if in[0] is) per token");
+    refused(d, "out must be F32 (F64 if in[0] is) [rows of in[0]]");
     d = good, d.out = mnem_tensor_1d(MNEM_TYPE_BF16, T);
-    refused(d, "out must be one F32 (F64 if in[0] is) per token");
+    refused(d, "out must be F32 (F64 if in[0] is) [rows of in[0]]");
     d = good, d.scale = INFINITY;
     refused(d, "expected a finite number");
     d = good, d.kind = MNEM_OP_STATE_LOSS_GRAD, d.out = narrow;

@@ -187,7 +187,7 @@ static void what_is_wrong_is_said(void **state) {
     op_refused(&d, "scale is 0, expected a finite number other than 0");
     d = desc_of(s, 4);
     d.state_offset = 32;
-    op_refused(&d, "state_offset must be a multiple of 64");
+    op_refused(&d, "expected a multiple of 64");
     assert_int_equal(mnem_state_bytes(32, 128, 128), 32 * 128 * 128 * 4);
     assert_int_equal(mnem_state_bytes(3, 5, 33), 3 * 5 * 48 * 4);
     assert_int_equal(mnem_state_bytes(0, 128, 128), 0);

@@ -31,7 +31,7 @@ static void a_negative_stride_is_refused(void **state) {
     d.in[1].stride[0] = -d.in[1].stride[0];
     assert_int_equal(mnem_op_prepare(&d, &op), MNEM_UNSUPPORTED);
     assert_non_null(strstr(mnem_last_error(), "product (in[0] F32 [4, 5], in[1] F32 [5, 6]"));
-    assert_non_null(strstr(mnem_last_error(), "strides must be 0 or more"));
+    assert_non_null(strstr(mnem_last_error(), "in dimension 0, expected 0 or more"));
 }
 
 /* Strides of 0 make few bytes of many elements. */
@@ -75,11 +75,11 @@ static void shapes_that_differ_are_refused(void **state) {
     d = (mnem_op_desc){.kind = MNEM_OP_CONCAT, .workers = 1, .axis = 1};
     for (int i = 0; i < 7; i++) d.in[i] = mnem_tensor_2d(MNEM_TYPE_I8, 2, 3);
     d.out = mnem_tensor_2d(MNEM_TYPE_I8, 2, 22);
-    op_refused(&d, "in[6] I8 [2, 3], out I8 [2, 22]): dimension 1 (axis) of the inputs must "
-                   "add up");
+    op_refused(&d, "in[6] I8 [2, 3], out I8 [2, 22]): the sizes of the inputs in dimension 1 "
+                   "(axis) must add up to that of out");
     d = (mnem_op_desc){.kind = MNEM_OP_SOFTMAX, .workers = 1, .axis = 2};
     d.in[0] = d.out = mnem_tensor_2d(MNEM_TYPE_F32, 2, 3);
-    op_refused(&d, "dimensions (from 0)");
+    op_refused(&d, "the number of dimensions of in[0]");
     d.kind = MNEM_OP_REDUCE;
     op_refused(&d, "axes must have a bit for each dimension to reduce");
 }
