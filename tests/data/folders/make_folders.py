@@ -7,7 +7,7 @@ Beside this script, for each of a few kinds of folders (parts, rows that are tur
 model, norms that count from 1, SentencePiece and tokenizer.json alone, experts one by one and as
 blocks of MXFP4, heads' parts, decays of a scan, factors of the class,
 value heads of a delta net, layers of two
-kinds with merged pieces, WordPiece): NAME/ and NAME/expected.txt,
+kinds with merged pieces, matrices in series and padded rows, WordPiece): NAME/ and NAME/expected.txt,
 the keys of its file, and for each type the tensors with their shapes and the CRC-32 of their bytes.
 What it needs, and which keys aren't compared, says ../../../bench/compare_convert.py."""
 import shutil
