@@ -39,7 +39,8 @@ static void read_in_parts(const mnem_model *model, uint32_t index, const mnem_te
     free(whole);
 }
 
-/* Transposed, turned, widened, made, padded, in series: every offset and length gives a part of the whole. */
+/* Transposed, turned, widened, made, padded, in series: every offset and length gives a part of the
+ * whole. */
 static void parts_of_a_tensor_are_parts_of_the_whole(void **state) {
     (void)state;
     static const char *const folders[] = {STORED("gpt2"), STORED("llama_3"), STORED("gemma3"),
