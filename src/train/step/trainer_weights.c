@@ -155,8 +155,8 @@ static mnem_status find_zeros(mnem_trainer *t) {
     MNEM__TRY(mnem__trainer_mask_count(t, true));
     if (t->masked.zeros) return MNEM_OK;
     return mnem__fail(MNEM_INVALID,
-                      "train: masked training needs zeros, but none of the model's %d matrices has "
-                      "a zero; prune the model first",
+                      "train: masked training needs weights that are zero, but none of the model's "
+                      "%d matrices has one; prune the model first",
                       t->masked.matrices);
 }
 
