@@ -18,7 +18,8 @@ static mnem_status check_gelu(const mnem_op_desc *desc) {
     if (!mnem__tensor_is_f32(in, 2))
         return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be F32 [T, n]");
     if (!mnem__op_is_a8(&desc->out, in->shape[0], in->shape[1]))
-        return mnem__op_fail(MNEM_INVALID, desc, "out must have the type A8 and the shape of in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "out must have the type A8 and the shape of in[0]");
     return MNEM_OK;
 }
 

@@ -22,7 +22,8 @@ static mnem_status check_silu_mul(const mnem_op_desc *desc) {
     if (!mnem__tensor_is_f32(&desc->in[1], 2) || !mnem__tensor_same_shape(gate, &desc->in[1]))
         return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be F32 of the shape of in[0]");
     if (!mnem__op_is_a8(&desc->out, gate->shape[0], gate->shape[1]))
-        return mnem__op_fail(MNEM_INVALID, desc, "out must have the type A8 and the shape of in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "out must have the type A8 and the shape of in[0]");
     return MNEM_OK;
 }
 
