@@ -177,8 +177,8 @@ static mnem_status check_begin(const mnem_sequence *s, const mnem_saved *saved, 
     if (!goes_on(s, saved))
         return mnem__fail(MNEM_INVALID,
                           "saved sequence: the file begins at token %d and can't continue a "
-                          "sequence of %d tokens",
-                          saved->from, s->length);
+                          "sequence of %d tokens; load it into one of %d tokens",
+                          saved->from, s->length, saved->from);
     if (n <= s->length || n > saved->length)
         return mnem__fail(MNEM_INVALID,
                           "saved sequence: can't load up to token %d; the file has tokens %d to %d",

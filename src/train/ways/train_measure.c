@@ -46,7 +46,7 @@ static mnem_status check_bytes(const mnem_train_options *o) {
     return mnem__fail(
         MNEM_INVALID,
         "train: layers %d, embd %d, ff %d, vocab %d and a batch of %d sequences of %d tokens are "
-        "too large: they need about %.2g parameters (at most %.2g) and %.2g bytes (at most %.2g)",
+        "too large: about %.2g parameters (at most %.2g) and %.2g bytes (at most %.2g)",
         t->layers, t->embd, t->ff, t->vocab, o->batch, o->sequence, of_model, parameters_most,
         bytes, bytes_most);
 }
@@ -120,12 +120,12 @@ static mnem_status check_states(const mnem__train_setup *setup) {
     if (ours->embd != theirs->embd)
         return mnem__fail(MNEM_INVALID,
                           "train: the teacher's hidden states have width %d, but the model's have "
-                          "%d: only the teacher's logits can be used",
+                          "%d; set distill.on to MNEM_DISTILL_LOGITS",
                           theirs->embd, ours->embd);
     if (ours->layers <= theirs->layers) return MNEM_OK;
     return mnem__fail(MNEM_INVALID,
                       "train: the teacher has %d layers with hidden states, but the model has %d "
-                      "layers: only the teacher's logits can be used",
+                      "layers; set distill.on to MNEM_DISTILL_LOGITS",
                       theirs->layers, ours->layers);
 }
 
