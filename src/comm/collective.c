@@ -56,9 +56,9 @@ mnem_status mnem_comm_gather(mnem_comm *comm, void *all, const size_t *begin) {
     for (int32_t i = 0; i < comm->size; i++)
         if (begin[i] > begin[i + 1])
             return mnem__fail(MNEM_INVALID,
-                              "comm: the offset of a gather after rank %d is less than the one "
-                              "before it, expected offsets that do not decrease",
-                              i);
+                              "comm: begin[%d] of a gather is less than begin[%d], expected "
+                              "offsets that do not decrease",
+                              i + 1, i);
     const mnem_status status = gather(comm, all, begin);
     const char *text = mnem_comm_failure(comm);
     if (status == MNEM_IO && text) mnem_comm_abort(comm, text); /* nothing comes to all now */

@@ -78,10 +78,10 @@ mnem_status mnem_comm_fail(mnem_comm *comm, const char *format, ...) {
         atomic_store_explicit(&comm->failed, 2, memory_order_release);
     }
     const char *text = mnem_comm_failure(comm); /* NULL: another thread is about to say it */
-    return mnem__fail(MNEM_IO, "%s",
-                      text ? text
-                           : "comm: communication has failed; the error of another "
-                             "thread says why");
+    return mnem__fail(
+        MNEM_IO, "%s",
+        text ? text
+             : "comm: communication failed before; the error in another thread has the reason");
 }
 
 static mnem_status check_alive(const mnem_comm *comm) {
@@ -99,10 +99,10 @@ void mnem_comm_abort(mnem_comm *comm, const char *text) {
 static mnem_status check(const mnem_comm *comm, int32_t peer, int32_t channel, size_t bytes) {
     MNEM__TRY(check_alive(comm));
     if (peer < 0 || peer >= comm->size || peer == comm->rank)
-        return mnem__fail(MNEM_INVALID,
-                          "comm: rank %d of %d can't exchange with rank %d: expected another rank "
-                          "below the number of ranks",
-                          comm->rank, comm->size, peer);
+        return mnem__fail(
+            MNEM_INVALID,
+            "comm: rank %d of %d can't exchange with rank %d: expected another rank, 0 to %d",
+            comm->rank, comm->size, peer, comm->size - 1);
     if (channel < 0 || channel >= MNEM_COMM_CHANNELS_ALL)
         return mnem__fail(MNEM_INVALID, "comm: channel %d does not exist, expected 0 to %d",
                           channel, MNEM_COMM_CHANNELS_ALL - 1);
@@ -118,8 +118,8 @@ mnem_status mnem__comm_post(mnem_comm *comm, int32_t peer, int32_t channel, void
     uint8_t *posted = &comm->peers[peer].posted[channel];
     if (*posted == MNEM_COMM_POSTED_MAX)
         return mnem__fail(MNEM_BUSY,
-                          "comm: %d receives from rank %d on channel %d are pending, which is the "
-                          "most; wait for one of them first",
+                          "comm: %d receives from rank %d on channel %d are pending, the limit; "
+                          "wait for one of them first",
                           *posted, peer, channel);
     *request = (mnem_comm_request){
         .data = data, .bytes = bytes, .peer = peer, .channel = (uint8_t)channel};

@@ -3,7 +3,8 @@
 
 static mnem_status no_message(void *self, mnem_comm_request *request) {
     (void)self;
-    return mnem__fail(MNEM_INVALID, "comm: there is one process only, and no rank %d",
+    return mnem__fail(MNEM_INVALID,
+                      "comm: rank %d does not exist: there is one process only, rank 0",
                       request->peer);
 }
 static mnem_status no_test(void *self, mnem_comm_request *request, bool *done) {

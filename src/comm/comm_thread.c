@@ -97,7 +97,8 @@ static mnem_status check_here(const self *s, const mnem_comm_request *r) {
     const world *w = s->world;
     if (mnem_comm_failure(s->comm))
         return mnem_comm_fail(
-            s->comm, "comm: communication has failed; the error of another thread says why");
+            s->comm,
+            "comm: communication failed before; the error in another thread has the reason");
     if (r->done || w->members[r->peer].comm) return MNEM_OK;
     forget(w, s->rank);
     return mnem_comm_fail(s->comm, "comm: rank %d has ended, but rank %d still %s it", r->peer,
@@ -183,7 +184,8 @@ static void thread_abort(void *state, const char *text) {
     fail_all(s->world, told);
     pthread_mutex_unlock(&s->world->lock);
     /* The last error is this rank's. */
-    mnem_comm_fail(s->comm, "comm: communication has failed; the error of another thread says why");
+    mnem_comm_fail(s->comm,
+                   "comm: communication failed before; the error in another thread has the reason");
 }
 
 static void world_free(world *w) {

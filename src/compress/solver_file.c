@@ -10,7 +10,7 @@
 
 static mnem_status failed(const mnem__solver *s, const char *what, int error) {
     return mnem__fail(
-        MNEM_IO, "%s: the temporary file of solved rows can't be %s (%s); run the command again",
+        MNEM_IO, "%s: the temporary file of new weights can't be %s (%s); run the command again",
         s->path, what,
         error ? strerrordesc_np(error) : "the file became shorter than what was written to it");
 }

@@ -80,11 +80,11 @@ static mnem_status place_all(mnem__solver *s) {
     if (s->bytes == 0) return MNEM_OK;
     for (int32_t layer = 0; layer < s->shape.layers; layer++) folds += place_vectors(s, layer);
     if (s->way != MNEM__SOLVER_AWQ || folds > 0) return MNEM_OK;
-    return mnem__fail(
-        MNEM_UNSUPPORTED,
-        "solve: awq can't be used for this %s: it needs a matrix and those that read its output to "
-        "all get a quantized type; choose a smaller type, or another method",
-        s->shape.architecture);
+    return mnem__fail(MNEM_UNSUPPORTED,
+                      "solve: awq can't be used for this %s model: it needs a layer where all "
+                      "matrices that read one input, and the matrix that computes this input, get "
+                      "a quantized type; choose a smaller type, or another method",
+                      s->shape.architecture);
 }
 
 /* ---- bytes ---- */

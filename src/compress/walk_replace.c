@@ -17,7 +17,7 @@ static mnem_status check(const mnem__walker *w, int32_t matrix, int64_t first, i
     if (!w->watcher->again)
         return mnem__fail(
             MNEM_INVALID,
-            "walk: weights can be replaced only with a watcher that sets `again`; set it to true");
+            "walk: weights can be replaced only if watcher.again is set; set it to true");
     if (matrix < 0 || matrix >= mnem__walk_layer_matrices(w, w->layer, &at))
         return mnem__fail(MNEM_INVALID,
                           "walk: layer %d has no matrix %d that can be replaced (matrices of a "

@@ -38,7 +38,7 @@ static mnem_status check(const mnem__walker *w) {
                           o->threads, o->chunk, o->pass);
     if (w->sequences < 1)
         return mnem__fail(MNEM_INVALID,
-                          "walk: the text has no sequence, expected at least 1; use a longer text");
+                          "walk: the text is too short for one sequence; use a longer text");
     MNEM__TRY(mnem_transformer_supports(t, MNEM_FEATURE_WALK));
     if (w->map->positions.tensor >= 0 && w->chunk > t->context)
         return mnem__fail(MNEM_INVALID,
@@ -272,7 +272,7 @@ static mnem_status walk_model(mnem__walker *w, mnem_walk_report *report) {
     if (w->options->plan_only) return mnem__walk_choose(w, report);
     if (!w->taken.runs)
         return mnem__fail(MNEM_UNSUPPORTED, "walk: operators can't run on this device, which is "
-                                            "for planning only; use device host");
+                                            "for planning only; use the device \"host\"");
     MNEM__TRY(take_parts(w, report));
     for (w->layer = -1; w->layer < w->map->shape.layers; w->layer++) MNEM__TRY(run_layer(w));
     return give_states(w);

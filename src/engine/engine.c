@@ -148,9 +148,8 @@ static mnem_status take_parts(mnem_engine *e) {
     MNEM__TRY(mnem__taken_open(&e->taken, e->device));
     e->device = e->taken.device;
     if (e->map->rows && e->taken.apart)
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "engine: ranks that split rows need memory that the host can access, "
-                          "which this device lacks; split by layers instead");
+        return mnem__fail(MNEM_UNSUPPORTED, "engine: a split by rows needs a device whose memory "
+                                            "the host can access; split by layers instead");
     return mnem__parts_take(&e->taken);
 }
 

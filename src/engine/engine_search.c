@@ -174,8 +174,9 @@ static mnem_status measure_rings(mnem__search *search) {
     }
     return search->ring_count
                ? MNEM_OK
-               : mnem__fail_in(MNEM_INVALID, "plan: the widest matrix of the model is too wide to "
-                                             "stream: no supported buffer holds 16 of its rows");
+               : mnem__fail_in(MNEM_INVALID,
+                               "plan: the widest matrix of the model is too wide to stream: 16 of "
+                               "its rows are larger than the largest supported buffer");
 }
 
 mnem_status mnem__search_init(mnem__search *search, mnem__setup *setup, uint64_t bytes_live) {

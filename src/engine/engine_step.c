@@ -166,8 +166,8 @@ static mnem_status check_part(const mnem_engine *e, const mnem_step_part *part) 
                               part->ids[i], e->map->shape.vocab);
     if (part->n > e->choice.context - s->length)
         return mnem__fail(MNEM_OVER_BUDGET,
-                          "engine: %d more tokens after the %d of a sequence don't fit the context "
-                          "of %d tokens; use fewer tokens or a larger context",
+                          "engine: %d more tokens after the %d tokens of a sequence don't fit the "
+                          "context of %d tokens; use fewer tokens or a larger context",
                           part->n, s->length, e->choice.context);
     return MNEM_OK;
 }

@@ -70,8 +70,8 @@ mnem_status mnem__dry_check(const mnem_dry_breakers *breakers) {
         fine = is_whole(breakers->words + at, n - at);
     return fine ? MNEM_OK
                 : mnem__fail(MNEM_INVALID,
-                             "sampler: the DRY breakers (%d words) are not as "
-                             "mnem_dry_breakers_init writes them",
+                             "sampler: the DRY breakers (%d words) were not written by "
+                             "mnem_dry_breakers_init",
                              n);
 }
 

@@ -67,8 +67,10 @@ static mnem_status check_biases(const mnem_sampler_options *o, int32_t vocab) {
         return mnem__fail(MNEM_INVALID, "sampler: bias_count is %d, expected at least 0",
                           o->bias_count);
     if (o->bias_count > 0 && !o->bias)
-        return mnem__fail(MNEM_INVALID, "sampler: bias_count is %d, but bias is NULL",
-                          o->bias_count);
+        return mnem__fail(
+            MNEM_INVALID,
+            "sampler: bias_count is %d, but bias is NULL; set bias, or bias_count to 0",
+            o->bias_count);
     for (int32_t i = 0; i < o->bias_count; i++) {
         const mnem_logit_bias *b = &o->bias[i];
         if (b->id < 0 || b->id >= vocab)

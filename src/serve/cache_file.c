@@ -139,7 +139,7 @@ static mnem_status read_header(const mnem_scheduler *s, int fd, header *h) {
         if (r.parent >= (int64_t)i || r.length < 1 || r.from < 0 || r.from >= r.length ||
             r.kept < 0 || r.kept > r.length || r.from % s->pages.tokens)
             return bad("the file of the prefix cache has an invalid row in its table: it is "
-                       "damaged, or from an engine with pages of another size; delete it");
+                       "damaged, or was saved with pages of another size; delete it");
     }
     return mnem__checksum_get(&sum) == h->checksum
                ? MNEM_OK
@@ -168,16 +168,16 @@ static mnem_status fill_lane(mnem_scheduler *s, const row *r, const mnem_saved *
         return bad("the prefix cache has a sequence that is longer than this context; use the "
                    "context with which it was saved, or delete the file");
     if (saved->from != r->from || saved->length != r->length)
-        return bad("the file of the prefix cache is damaged (a saved sequence differs from its row "
-                   "in the table); delete it");
+        return bad("the file of the prefix cache is damaged (a saved sequence has another range of "
+                   "tokens than its row in the table); delete it");
     MNEM__TRY(read_ids(s, saved, lane));
     if (!parent && r->from > 0)
         return bad("the file of the prefix cache is damaged (the start of a cached prefix is "
                    "missing); delete it");
     if (parent && (mnem__lane_length(parent) < r->from ||
                    memcmp(parent->ids, lane->ids, (size_t)r->from * sizeof *lane->ids) != 0))
-        return bad("the file of the prefix cache is damaged (a cached prefix does not continue the "
-                   "one that it names); delete it");
+        return bad("the file of the prefix cache is damaged (a cached prefix does not begin with "
+                   "the shorter prefix that its row names); delete it");
     MNEM__TRY(parent ? mnem_sequence_fork(parent->sequence, r->from, &lane->sequence)
                      : mnem_sequence_create(s->engine, &lane->sequence));
     return mnem_sequence_load(lane->sequence, saved, r->length);

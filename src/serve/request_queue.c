@@ -86,10 +86,12 @@ mnem__request *mnem__queue_next(mnem_scheduler *s, const mnem__request *after) {
 
 static mnem_status check_request(const mnem_scheduler *s, const mnem_request *q) {
     MNEM__TRY(mnem_transformer_supports(&s->engine->map->shape, MNEM_FEATURE_GENERATE));
-    if (q->prompt_tokens < 1 || !q->prompt || q->tokens < 0 || !q->on_token || !q->on_end)
+    if (!q->prompt || !q->on_token || !q->on_end)
+        return mnem__fail(MNEM_INVALID, "serve: request.prompt, on_token and on_end must be set");
+    if (q->prompt_tokens < 1 || q->tokens < 0)
         return mnem__fail(MNEM_INVALID,
-                          "serve: a request is invalid: %d prompt tokens and %d tokens to "
-                          "generate; expected at least 1 of each",
+                          "serve: request.prompt_tokens is %d, expected 1 or more, and tokens is "
+                          "%d, expected 0 or more",
                           q->prompt_tokens, q->tokens);
     if (q->top < 0 || q->top > MNEM_TOP_LOGPROBS)
         return mnem__fail(MNEM_INVALID,

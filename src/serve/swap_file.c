@@ -39,7 +39,7 @@ static mnem_status read_back(const mnem__swap_job *job) {
         there.first_window != wrote->first_window)
         return mnem__fail(
             MNEM_BAD_FILE,
-            "swap file: another program changed the file; use a file that nothing else writes");
+            "swap file: another program changed the file; use a file that no other program writes");
     return mnem_sequence_load_read(job->sequence, wrote);
 }
 

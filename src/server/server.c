@@ -187,7 +187,7 @@ mnem_status mnem_server_create(const mnem_server_options *options, mnem_server *
     mnem_server *s = calloc(1, sizeof *s);
     if (!s)
         return mnem_error_set(MNEM_NO_MEMORY,
-                              "server: out of memory to create it: end other programs");
+                              "server: too little memory to create a server: end other programs");
     s->ledger = options->ledger;
     mnem_status status = make_api(s, options);
     if (status == MNEM_OK) status = make_http(s, options);

@@ -259,7 +259,7 @@ static void scales_want_all_that_read_an_input(void **state) {
                                 .method = MNEM_SOLVE_AWQ};
         assert_int_equal(mnem_quantize_solved(wide, kit_path("part.gguf"), &q, &o),
                          MNEM_UNSUPPORTED);
-        assert_non_null(strstr(mnem_last_error(), "awq can't be used for this llama"));
+        assert_non_null(strstr(mnem_last_error(), "awq can't be used for this llama model"));
         o.method = MNEM_SOLVE_AUTO;
         must(mnem_quantize_solved(wide, kit_path("part.gguf"), &q, &o));
         assert_int_equal(s.solved, 2); /* of 2 layers */

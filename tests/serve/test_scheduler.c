@@ -60,8 +60,8 @@ static void what_is_out_of_range_is_named(void **state) {
     serve_bench *b = *state;
     serve_open(b, 1, 0, (mnem_scheduler_options){0});
     for (int i = 0; i < 6; i++) {
-        static const char *const said[] = {"vocabulary", "likeliest",   "0 prompt tokens",
-                                           "-1 to",      "temperature", "bias"};
+        static const char *const said[] = {"vocabulary",   "likeliest",   "prompt_tokens is 0",
+                                           "tokens is -1", "temperature", "bias"};
         serve_ask *a = serve_request(b, 0, 1, 10, 1);
         if (i == 0) a->prompt[3] = 100000;
         if (i == 1) a->request.top = 21;

@@ -136,7 +136,7 @@ static void text_shorter_than_a_window_says_the_numbers(void **state) {
     (void)state;
     mnem_windows a, b;
     assert_int_equal(mnem_windows_init(0, 256, 256, 0, true, &a), MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "256 tokens, but a window of 256 needs 257"));
+    assert_non_null(strstr(mnem_last_error(), "256 tokens, but a window of 256 tokens needs 257"));
     assert_int_equal(mnem_windows_init(0, 257, 256, 0, true, &a), MNEM_OK);
     assert_int_equal(a.count, 1);
     for (uint64_t i = 0; i < 5; i++) assert_int_equal(mnem_windows_start(&a, i), 0);

@@ -156,9 +156,8 @@ mnem_status mnem__mpi_post_control(state *s, int from) {
 }
 
 static mnem_status check_over(const state *s) {
-    return s->over ? mnem_comm_fail(
-                         s->comm,
-                         "comm: communication has failed; the error of another thread says why")
+    return s->over ? mnem_comm_fail(s->comm, "comm: communication failed before; the error in "
+                                             "another thread has the reason")
                    : MNEM_OK;
 }
 
@@ -186,7 +185,8 @@ mnem_status mnem__mpi_send_control(state *s, int to, const control *c, size_t by
         if (passed < s->options.silence || passed < mnem__mpi_silence(s, to)) continue;
         mnem__mpi_lose(s, to, "accepts no more messages");
         return mnem_comm_fail(
-            s->comm, "comm: communication has failed; the error of another thread says why");
+            s->comm,
+            "comm: communication failed before; the error in another thread has the reason");
     }
     return MNEM_OK;
 }
@@ -274,7 +274,8 @@ static mnem_status mpi_wait(void *self, mnem_comm_request *r) {
         status = mpi_test(self, r, &done);
         if (status == MNEM_OK && !done && mnem_comm_failure(s->comm))
             status = mnem_comm_fail(
-                s->comm, "comm: communication has failed; the error of another thread says why");
+                s->comm,
+                "comm: communication failed before; the error in another thread has the reason");
         const double waited = mnem__mpi_seconds() - begin;
         if (!done && waited > 1e-9 * SPIN_NANOSECONDS)
             nanosleep(&(struct timespec){0, sleep_after(waited)}, NULL);

@@ -109,7 +109,7 @@ mnem_status mnem__chat_try(mnem_chat *c, const char *system) {
                           strlen(system), c->room);
     MNEM__TRY(encode(c, true, &ids, &count));
     if (count == 0)
-        return mnem__fail(MNEM_UNSUPPORTED, "chat: the model's chat template renders nothing for a "
+        return mnem__fail(MNEM_UNSUPPORTED, "chat: the model's chat template gives no text for a "
                                             "message; set template_source to use another template");
     c->fixed_tokens = (int32_t)count;
     if (!c->template) return MNEM_OK;

@@ -89,17 +89,18 @@ mnem_status mnem__ranks_rows_check(const mnem_model *model, int32_t size) {
     MNEM__TRY(mnem_transformer_supports(t, MNEM_FEATURE_RANKS_ROWS));
     const int32_t most = heads_of(&s).most;
     if (size > most)
-        return mnem__fail(MNEM_INVALID,
-                          "ranks: %d ranks are too many to split by rows: %d heads of %d numbers "
-                          "in %d groups, in blocks of %d, can be split among at most %d",
-                          size, t->heads, t->head_dim, t->kv_heads, s.block, most);
+        return mnem__fail(
+            MNEM_INVALID,
+            "ranks: %d ranks are too many to split by rows: the model's %d heads of size %d, with "
+            "%d K/V heads, in blocks of %d columns, can be split among at most %d ranks",
+            size, t->heads, t->head_dim, t->kv_heads, s.block, most);
     const int32_t between = t->experts > 0 ? t->experts : units_of(t->ff, ff_unit(&s));
     const int32_t units = mnem__min_i32(mnem__min_i32(between, units_of(t->embd, MNEM_PACK_ROWS)),
                                         units_of(t->vocab, MNEM_PACK_ROWS));
     if (size > units)
         return mnem__fail(MNEM_INVALID,
                           "ranks: %d ranks are too many to split by rows: the model's rows%s can "
-                          "be split among at most %d",
+                          "be split among at most %d ranks",
                           size, t->experts > 0 ? " or experts" : "", units);
     return MNEM_OK;
 }

@@ -183,7 +183,7 @@ mnem_status mnem__relay_receive(mnem__relay *r, float *hidden, int32_t rows, int
     *stopped = r->in.bytes == 0;
     if (!*stopped && r->in.bytes != bytes)
         return mnem__fail(MNEM_IO,
-                          "engine: the rank before sent %zu bytes of hidden states, expected %d "
+                          "engine: the previous rank sent %zu bytes of hidden states, expected %d "
                           "rows of %d numbers (do all ranks run the same version of mnem?)",
                           r->in.bytes, rows, embd);
     memcpy(hidden, r->states, r->in.bytes);

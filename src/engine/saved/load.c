@@ -57,10 +57,10 @@ static mnem_status check_engine(const mnem_engine *e, const mnem__saved_header *
         return mnem__fail(MNEM_INVALID, "saved sequence: the file was made with another model or "
                                         "adapter; use those with which it was saved");
     if (h->kv_type != own.kv_type)
-        return mnem__fail(
-            MNEM_INVALID,
-            "saved sequence: the KV cache of the file has another type than the engine's, %s",
-            mnem_type_get(e->choice.kv_type)->name);
+        return mnem__fail(MNEM_INVALID,
+                          "saved sequence: the KV cache of the file has another type than the "
+                          "engine's, %s; use the type with which it was saved",
+                          mnem_type_get(e->choice.kv_type)->name);
     if (h->page_tokens != own.page_tokens || h->states != own.states ||
         memcmp(h->page_bytes, own.page_bytes, sizeof own.page_bytes))
         return mnem__fail(
@@ -170,19 +170,24 @@ static bool goes_on(const mnem_sequence *s, const mnem_saved *saved) {
 
 static mnem_status check_begin(const mnem_sequence *s, const mnem_saved *saved, int32_t n) {
     const mnem_engine *e = s->engine;
-    if (s->load.on || s->in_step || !goes_on(s, saved))
+    if (s->load.on || s->in_step)
+        return mnem__fail(MNEM_INVALID,
+                          "saved sequence: the sequence %s; wait until that has ended",
+                          s->load.on ? "is being loaded already" : "is in a step");
+    if (!goes_on(s, saved))
         return mnem__fail(MNEM_INVALID,
                           "saved sequence: the file begins at token %d and can't continue a "
-                          "sequence of %d tokens",
-                          saved->from, s->length);
+                          "sequence of %d tokens; load it into one of %d tokens",
+                          saved->from, s->length, saved->from);
     if (n <= s->length || n > saved->length)
         return mnem__fail(MNEM_INVALID,
                           "saved sequence: can't load up to token %d; the file has tokens %d to %d",
                           n, s->length, saved->length);
     if (n > e->choice.context)
-        return mnem__fail(MNEM_OVER_BUDGET,
-                          "saved sequence: %d tokens don't fit the context of %d tokens", n,
-                          e->choice.context);
+        return mnem__fail(
+            MNEM_OVER_BUDGET,
+            "saved sequence: %d tokens don't fit the context of %d tokens; use a larger context", n,
+            e->choice.context);
     return MNEM_OK;
 }
 
@@ -217,8 +222,8 @@ static mnem_status find_state(mnem_sequence *s, const mnem_saved *saved, int32_t
     if (s->ready < s->length || s->load.ready <= s->length)
         return mnem__fail(MNEM_UNSUPPORTED,
                           "saved sequence: the first %d of %d tokens can't be used: the file has "
-                          "no state of recurrent layers at or before them",
-                          n, saved->length);
+                          "no state of recurrent layers up to token %d",
+                          n, saved->length, n);
     return mnem__engine_pages_free(s->engine, MNEM__KV_STATES) > 0
                ? MNEM_OK
                : mnem__fail(MNEM_OVER_BUDGET, "saved sequence: loading needs a recurrent state, "
@@ -235,7 +240,7 @@ mnem_status mnem_sequence_load_begin(mnem_sequence *s, const mnem_saved *saved, 
     if (!mnem__engine_holds(e, s->load.ready, held_after(s)))
         return mnem__fail(MNEM_UNSUPPORTED,
                           "saved sequence: the first %d of %d tokens can't be used: the sliding "
-                          "window of %d tokens has dropped them",
+                          "window of %d tokens has dropped some of them",
                           n, saved->length, e->tables.window);
     MNEM__TRY(check_pages(s));
     for (int k = 0; k < MNEM__KV_PAGED; k++)

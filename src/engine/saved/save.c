@@ -44,8 +44,8 @@ static mnem_status check(const mnem_sequence *s, int32_t from) {
             "saved sequence: can't be saved: the engine's device is for planning only");
     if (from < 0 || from >= s->length || from % tokens != 0)
         return mnem__fail(MNEM_INVALID,
-                          "saved sequence: can't begin at token %d of %d, expected a multiple of "
-                          "%d, where a page begins",
+                          "saved sequence: can't begin at token %d of %d, expected a smaller "
+                          "multiple of %d, the tokens of a page",
                           from, s->length, tokens);
     return MNEM_OK;
 }

@@ -39,8 +39,8 @@ mnem_status mnem_op_queue_create(mnem_device *device, mnem_team *team, mnem_op_q
     mnem_device_info info;
     mnem_device_info_get(device, &info);
     if (strcmp(info.name, "host") != 0)
-        return mnem__fail(MNEM_UNSUPPORTED, "device %s can't run operators; use device host",
-                          info.name);
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "device %s can't run operators; use the device \"host\"", info.name);
     mnem_op_queue *q = mnem__calloc("metadata", 1, sizeof *q);
     if (!q) return mnem__heap_status();
     q->device = device;

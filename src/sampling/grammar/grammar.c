@@ -74,8 +74,9 @@ static mnem_status explain(const mnem_grammar *g, const source *from, mnem__draf
     mnem__draft_fini(&draft);
     if (status != MNEM_OK) return status;
     if (!way->found)
-        return mnem__fail(MNEM_BAD_FILE, "grammar: no finite text fits: the rules call each other "
-                                         "without end; add an alternative without a call");
+        return mnem__fail(MNEM_BAD_FILE,
+                          "grammar: no finite text fits: the rules refer to each other without "
+                          "end; add an alternative that refers to no rule");
     mnem__fail(MNEM_BAD_FILE,
                "schema: %s: no value fits these rules, so no document fits the schema; relax them",
                way->place);

@@ -66,7 +66,7 @@ static bool has_room(mnem__grammar_work *w, uint32_t count, const char *what) {
     if (count < w->room) return true;
     w->status = mnem__fail(MNEM_OVER_BUDGET,
                            "grammar: the text so far needs more than %u %s to follow the grammar; "
-                           "a larger state_bytes allows more",
+                           "set a larger state_bytes",
                            w->room, what);
     return false;
 }
@@ -255,8 +255,8 @@ static uint32_t rename_call(mnem__grammar_work *w, uint32_t call, uint32_t *queu
 
 static uint32_t out_of_room(mnem__grammar_work *w) {
     w->status = mnem__fail(
-        MNEM_OVER_BUDGET, "grammar: the text so far is nested too deeply for state_bytes; a larger "
-                          "one allows more");
+        MNEM_OVER_BUDGET,
+        "grammar: the text so far is nested too deeply for state_bytes; set a larger one");
     return 0;
 }
 

@@ -193,7 +193,7 @@ mnem_status mnem_match_mask(mnem_match *m, const uint64_t **bits) {
     if (!g->tokens)
         return mnem__fail(
             MNEM_INVALID,
-            "grammar: this needs a vocabulary, but the grammar was created without one");
+            "grammar: this function needs a vocabulary, but the grammar was created without one");
     mnem__cached_mask *slot = slot_of(m);
     uint64_t *mask =
         slot ? (uint64_t *)(void *)((uint8_t *)slot + g->slot_bytes) - g->mask_words : g->mask;

@@ -76,7 +76,7 @@ static bool add_ids(api_embed *e, const int32_t *ids, size_t n, api_error *error
     snprintf(param, sizeof param, "input[%d]", e->texts);
     if (n == 0)
         return api_refuse(error, 400, param,
-                          "an entry of 'input' has no tokens: send at least one");
+                          "an entry of 'input' has no tokens: send at least one token");
     if (n > (size_t)a->model.context) {
         error->code = "context_length_exceeded";
         return api_refuse(

@@ -169,10 +169,11 @@ static bool refuse_cut(const api_answer *answer, api_error *error) {
                                                   [ASK_MESSAGES] = "max_tokens"};
     const tell *t = &answer->job->tell;
     error->code = "tool_call_cut";
-    return api_refuse(error, 400, params[t->protocol],
-                      "the tool call is incomplete, because the answer ended after %d tokens, at "
-                      "its limit or at the end of the context: allow more tokens",
-                      t->choice[answer->index].tokens);
+    return api_refuse(
+        error, 400, params[t->protocol],
+        "the tool call is incomplete, because the answer reached the limit of tokens or the end of "
+        "the context after %d tokens: allow more tokens, or shorten the prompt",
+        t->choice[answer->index].tokens);
 }
 
 /* Tokens while there is room for what they tell. */

@@ -88,8 +88,8 @@ static bool borrow(api *a, loan *lent, api_error *error) {
     }
     if (a->jobs && !a->jobs->next)
         return api_refuse(error, 400, NULL,
-                          "the server has too little memory for the grammars of all answers, one "
-                          "for each: ask for fewer answers ('n')");
+                          "the server has too little memory for one grammar per answer: ask for "
+                          "fewer answers ('n')");
     return refuse_busy(error);
 }
 
@@ -247,20 +247,18 @@ static void say_wanted(const api *a, wanted w, const char *why, const char *para
         mnem_size_budget(error->least_bytes, size, sizeof size);
         api_refuse(error, 400, param,
                    "%s: the grammar needs %llu bytes, but this server reserves %llu for grammars: "
-                   "start the "
-                   "server with --memory %s",
+                   "start the server with --memory %s",
                    why, (unsigned long long)w.part, have, size);
     } else if (w.none) {
-        api_refuse(
-            error, 400, param,
-            "%s: the grammar needs more than %llu bytes, the most that a server reserves for "
-            "grammars with any --memory: simplify the schema or grammar",
-            why, most);
+        api_refuse(error, 400, param,
+                   "%s: the grammar needs more than %llu bytes, the most that a server reserves "
+                   "for grammars, whatever its --memory: simplify the schema or grammar",
+                   why, most);
     } else {
         api_refuse(error, 400, param,
                    "%s: the grammar needs more than the %llu bytes reserved for grammars: start "
-                   "the server "
-                   "with a larger --memory, of which 1/64 is reserved (up to %llu bytes at 512M)",
+                   "the server with a larger --memory (1/64 of it is reserved for grammars, up to "
+                   "%llu bytes at 512M)",
                    why, have, most);
     }
 }

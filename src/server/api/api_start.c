@@ -116,7 +116,7 @@ static bool check_logs(const api *a, const ask_request *ask, const api_prompts *
     }
     if (bytes <= a->memory.bytes) return true;
     return api_refuse(error, 413, "logprobs",
-                      "the logprobs of that many tokens need at least %" PRIu64
+                      "the logprobs of this response need at least %" PRIu64
                       " bytes, but all responses share %" PRIu64
                       ": ask for fewer tokens, or stream the response",
                       bytes, a->memory.bytes);

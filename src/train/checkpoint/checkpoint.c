@@ -39,10 +39,10 @@ static mnem_status check_entry(const mnem__checkpoint_entry *entries, size_t i) 
         return mnem__fail(MNEM_INVALID, "checkpoint: entry %s: type %d does not exist", e->name,
                           (int)e->type);
     if (!mnem__checkpoint_is_number(e->type) && e->bytes > 0 && !e->data && !e->produce)
-        return mnem__fail(
-            MNEM_INVALID,
-            "checkpoint: entry %s has %llu bytes, but neither data nor a function that makes them",
-            e->name, (unsigned long long)e->bytes);
+        return mnem__fail(MNEM_INVALID,
+                          "checkpoint: entry %s has %llu bytes, but neither data nor a function "
+                          "that makes it; set one of them",
+                          e->name, (unsigned long long)e->bytes);
     for (size_t j = 0; j < i; j++)
         if (strcmp(entries[j].name, e->name) == 0)
             return mnem__fail(MNEM_INVALID,
@@ -117,8 +117,10 @@ static mnem_status put_bytes(void *to, const void *data, uint64_t bytes) {
     section *s = to;
     const uint8_t *from = data;
     if (bytes > s->left)
-        return mnem__fail(MNEM_INVALID, "checkpoint: an entry writes %llu bytes more than its size",
-                          (unsigned long long)(bytes - s->left));
+        return mnem__fail(
+            MNEM_INVALID,
+            "checkpoint: the function of an entry makes %llu bytes more than the entry's size",
+            (unsigned long long)(bytes - s->left));
     s->left -= bytes;
     mnem_status status = MNEM_OK;
     for (uint64_t at = 0, part; status == MNEM_OK && at < bytes; at += part) {
@@ -137,9 +139,10 @@ static mnem_status put_section(mnem__new_file *file, const mnem__checkpoint_entr
     mnem_status status =
         e->produce ? e->produce(e->context, put_bytes, &s) : put_bytes(&s, e->data, row->bytes);
     if (status == MNEM_OK && s.left)
-        status =
-            mnem__fail(MNEM_INVALID, "checkpoint: entry %s writes %llu bytes less than its size",
-                       e->name, (unsigned long long)s.left);
+        status = mnem__fail(
+            MNEM_INVALID,
+            "checkpoint: entry %s: its function makes %llu bytes less than the entry's size",
+            e->name, (unsigned long long)s.left);
     mnem__checksum_add(&s.sum, zeros, rest);
     row->checksum = mnem__checksum_get(&s.sum);
     return status == MNEM_OK ? put_zeros(file, rest) : status;

@@ -72,25 +72,26 @@ static mnem_status check_head(const mnem_corpus *c) {
         return damaged(c, "the file is not a token cache of mnem");
     const bool rows = h->version == MNEM__CORPUS_ROWS;
     if (h->version != MNEM__CORPUS_VERSION && !rows)
-        return damaged(c, "the token cache is from another version of mnem; it is made again when "
-                          "its text is given");
+        return damaged(
+            c, "the token cache is from another version of mnem; give its text to make it again");
     if (h->width != 2 && h->width != 4)
-        return damaged(c, "the width of tokens is unknown: the cache is damaged; it is made again "
-                          "when its text is given");
+        return damaged(
+            c,
+            "the width of tokens is unknown: the cache is damaged; give its text to make it again");
     if (h->header_bytes < sizeof *h || h->header_bytes > MNEM__CORPUS_HEADER_MAX)
-        return damaged(c, "the size of the header is wrong: the cache is damaged; it is made again "
-                          "when its text is given");
+        return damaged(c, "the size of the header is wrong: the cache is damaged; give its text to "
+                          "make it again");
     if (!mnem__mul_u64(h->tokens, h->width, &data) || !mnem__add_u64(data, h->header_bytes, &all) ||
         (rows ? all > c->file_bytes || (c->file_bytes - all) % sizeof(uint64_t)
               : all != c->file_bytes))
         return mnem__fail(MNEM_BAD_FILE,
                           "%s: the file has %llu bytes, but its header says %llu tokens of %u "
-                          "bytes: the cache is damaged; it is made again when its text is given",
+                          "bytes: the cache is damaged; give its text to make it again",
                           c->path, (unsigned long long)c->file_bytes, (unsigned long long)h->tokens,
                           h->width);
     if (h->tokens == 0 || h->vocab == 0 || h->vocab > INT32_MAX)
         return damaged(c, "the number of tokens or the size of the vocabulary is invalid: the "
-                          "cache is damaged; it is made again when its text is given");
+                          "cache is damaged; give its text to make it again");
     return MNEM_OK;
 }
 
@@ -132,13 +133,13 @@ static mnem_status check_sources(const mnem_corpus *c, const mnem_corpus_options
         mnem__cache_source source;
         mnem_text name;
         if (!next_source(&at, end, &source, &name))
-            return damaged(c, "a source in the header is cut off: the cache is damaged; it is made "
-                              "again when its text is given");
+            return damaged(c, "a source in the header is cut off: the cache is damaged; give its "
+                              "text to make it again");
         if (i < o->count) status = compare_source(c, &source, name, o->files[i]);
     }
     if (status == MNEM_OK && at != end)
-        status = damaged(c, "the header is longer than its sources: the cache is damaged; it is "
-                            "made again when its text is given");
+        status = damaged(c, "the header is longer than its sources: the cache is damaged; give its "
+                            "text to make it again");
     if (status == MNEM_OK && o->count > 0 && o->count != c->head.sources)
         status = mnem__fail(MNEM_NOT_READY,
                             "%s: the token cache was made from %u file%s, but %zu are given now",
@@ -152,8 +153,7 @@ static mnem_status check_header(const mnem_corpus *c, const mnem_corpus_options 
     mnem_status status = mnem__corpus_read_at(c, 0, header, c->head.header_bytes);
     if (status == MNEM_OK &&
         mnem__cache_header_checksum(header, c->head.header_bytes) != c->head.header_checksum)
-        status = damaged(
-            c, "the header of the cache is damaged; it is made again when its text is given");
+        status = damaged(c, "the header of the cache is damaged; give its text to make it again");
     if (status == MNEM_OK) status = check_sources(c, o, header);
     mnem__free(header);
     if (status == MNEM_OK && (c->head.version == MNEM__CORPUS_ROWS) != mnem__corpus_has_rows(o) &&
@@ -197,7 +197,7 @@ static uint64_t widen(const mnem_corpus *c, const uint8_t *raw, uint64_t n, bool
 static mnem_status bad_id(const mnem_corpus *c, uint64_t index) {
     return mnem__fail(MNEM_BAD_FILE,
                       "%s: token %llu, at byte %llu, is not in the vocabulary of %u: the cache is "
-                      "damaged; it is made again when its text is given",
+                      "damaged; give its text to make it again",
                       c->path, (unsigned long long)index,
                       (unsigned long long)(c->head.header_bytes + index * c->head.width),
                       c->head.vocab);
@@ -207,11 +207,11 @@ static mnem_status read_tokens(const mnem_corpus *c, uint64_t first, uint64_t co
                                int32_t *ids) {
     uint8_t raw[READ_BYTES];
     if (first > c->head.tokens || count > c->head.tokens - first)
-        return mnem__fail(
-            MNEM_INVALID,
-            "%s: can't read %llu tokens from token %llu on, because the token cache has %llu",
-            c->path, (unsigned long long)count, (unsigned long long)first,
-            (unsigned long long)c->head.tokens);
+        return mnem__fail(MNEM_INVALID,
+                          "%s: can't read %llu tokens from token %llu on, because the token cache "
+                          "has %llu tokens",
+                          c->path, (unsigned long long)count, (unsigned long long)first,
+                          (unsigned long long)c->head.tokens);
     while (count > 0) {
         const uint64_t most = sizeof raw / c->head.width, n = count < most ? count : most;
         MNEM__TRY(mnem__corpus_read_at(c, c->head.header_bytes + first * c->head.width, raw,
@@ -267,8 +267,8 @@ static mnem_status verify(mnem_corpus *c, const mnem_corpus_options *o, uint8_t 
     if (c->head.version == MNEM__CORPUS_ROWS) MNEM__TRY(mnem__corpus_rows_check(c, &sum));
     return mnem__checksum_get(&sum) == c->head.data_checksum
                ? MNEM_OK
-               : damaged(c, "the tokens of the cache are damaged (their checksum differs); it is "
-                            "made again when its text is given");
+               : damaged(c, "the tokens of the cache are damaged (their checksum differs); give "
+                            "its text to make it again");
 }
 
 static mnem_status check_tokens(mnem_corpus *c, const mnem_corpus_options *o) {

@@ -152,20 +152,24 @@ static mnem_status check_options(const mnem_feed_options *o, const void *memory,
     mnem_corpus_info info;
     if (!sizes_get(o->rows, w->sequence, o->depth, s) || w->count == 0)
         return mnem__fail(MNEM_INVALID,
-                          "feed: rows is %u, windows.sequence %u, depth %u and the number of "
-                          "windows %llu, expected at least 1 for each, and sizes that fit 64 bits",
+                          "feed: rows is %u, windows.sequence %u, depth %u and windows.count %llu, "
+                          "expected at least 1 for each, and buffers whose size fits in 64 bits",
                           o->rows, w->sequence, o->depth, (unsigned long long)w->count);
     if (o->share && (o->share_first >= o->group || o->share > o->group - o->share_first))
         return mnem__fail(MNEM_INVALID,
-                          "feed: share is %u windows from share_first %u on, expected to end "
-                          "within the group of %u",
+                          "feed: share is %u and share_first %u, expected a sum of at most %u, the "
+                          "windows of a group",
                           o->share, o->share_first, o->group);
     if ((uintptr_t)memory % ALIGNMENT)
         return mnem__fail(MNEM_INVALID, "feed: the memory must be aligned to %d bytes", ALIGNMENT);
     mnem_corpus_info_get(o->corpus, &info);
     const uint64_t has = w->rows ? info.rows : info.tokens;
-    if (w->begin > has || w->tokens > has - w->begin || (!w->rows && info.rows))
-        return mnem__fail(MNEM_INVALID, "feed: the windows end at %s %llu, but the corpus has %llu",
+    if (!w->rows && info.rows)
+        return mnem__fail(MNEM_INVALID, "feed: the windows are of tokens, but the corpus has rows; "
+                                        "use windows of rows");
+    if (w->begin > has || w->tokens > has - w->begin)
+        return mnem__fail(MNEM_INVALID,
+                          "feed: the windows end at %s %llu, but the corpus has only %llu",
                           w->rows ? "row" : "token", (unsigned long long)(w->begin + w->tokens),
                           (unsigned long long)has);
     return MNEM_OK;

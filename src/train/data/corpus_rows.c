@@ -15,10 +15,10 @@
 enum { PART = 512 };
 
 static mnem_status bad_index(const mnem_corpus *c, uint64_t row) {
-    return mnem__fail(MNEM_BAD_FILE,
-                      "%s: the end of row %llu is invalid: the cache is damaged; it is made again "
-                      "when its text is given",
-                      c->path, (unsigned long long)row);
+    return mnem__fail(
+        MNEM_BAD_FILE,
+        "%s: the end of row %llu is invalid: the cache is damaged; give its text to make it again",
+        c->path, (unsigned long long)row);
 }
 
 mnem_status mnem__corpus_rows_check(mnem_corpus *c, mnem__checksum *sum) {

@@ -21,8 +21,8 @@ enum { ROUNDS = 6 };
 
 static mnem_status too_short(const char *what, uint64_t tokens, uint32_t sequence) {
     return mnem__fail(MNEM_INVALID,
-                      "corpus: the text has %llu token%s%s, but a window of %u needs %llu; use "
-                      "more text, or shorter windows",
+                      "corpus: the text has %llu token%s%s, but a window of %u tokens needs %llu; "
+                      "use more text, or shorter windows",
                       (unsigned long long)tokens, tokens == 1 ? "" : "s", what, sequence,
                       (unsigned long long)sequence + 1);
 }

@@ -49,9 +49,9 @@ mnem_status mnem__loss_scale_restore(const mnem__loss_scale *state) {
     if (!(state->scale >= least && state->scale <= most) || state->good >= GROWTH_STEPS ||
         (state->at_floor > 0 && state->scale > least))
         return mnem__fail(MNEM_BAD_FILE,
-                          "loss scale: the state is invalid: the scale is %g after %u good steps "
-                          "and %u overflows at the lowest scale, expected a scale of %g to %g and "
-                          "fewer than %u good steps",
+                          "loss scale: the state is invalid: the scale is %g after %u steps "
+                          "without overflow and %u overflows at the lowest scale, expected a scale "
+                          "of %g to %g and fewer than %u steps without overflow",
                           state->scale, state->good, state->at_floor, least, most,
                           (unsigned)GROWTH_STEPS);
     return MNEM_OK;

@@ -309,7 +309,7 @@ static mnem_status not_finite(const mnem_trainer *t, const mnem_train_report *re
     const int32_t bad = r->bad_segment < 0 ? 0 : (int32_t)r->bad_segment;
     return mnem__fail(MNEM_NOT_FINITE,
                       "train: step %llu: the loss is %g, and the gradient of %s isn't finite "
-                      "(number %lld); a lower learning rate may prevent this",
+                      "(element %lld); a lower learning rate may prevent this",
                       (unsigned long long)report->step, report->loss,
                       t->setup.shape->param[bad].name, (long long)r->bad_place);
 }
@@ -410,8 +410,7 @@ mnem_status mnem_trainer_logits(mnem_trainer *t, const int32_t *ids, int32_t cou
     const int32_t sequence = t->setup.o.sequence;
     mnem_graph_tensor_info last;
     if (count < 1 || count > sequence)
-        return mnem__fail(MNEM_INVALID,
-                          "train: logits are asked for after %d tokens, expected 1 to %d", count,
+        return mnem__fail(MNEM_INVALID, "train: count is %d tokens, expected 1 to %d", count,
                           sequence);
     MNEM__TRY(check_loaded(t));
     MNEM__TRY(check_ids(t, ids, count, 0));

@@ -204,8 +204,8 @@ static mnem_status say_difference(const char *ours, const char *theirs) {
     if (is_same(name, masked) || is_same(other, masked))
         return mnem__fail(
             MNEM_BAD_FILE,
-            "train: the checkpoint is from a run that %s zeros; set masked as in that run",
-            is_same(other, masked) ? "keeps" : "doesn't keep");
+            "train: the checkpoint is from a run %s masked training; set masked as in that run",
+            is_same(other, masked) ? "with" : "without");
     if (!is_same(name, other))
         return mnem__fail(MNEM_BAD_FILE,
                           name.length ? "train: the checkpoint has no adapters, but this run "
@@ -236,8 +236,8 @@ static mnem_status check_scale(const mnem_trainer *t, const numbers *n, mnem__lo
         return MNEM_OK;
     if (n->good > UINT32_MAX || n->at_floor > UINT32_MAX)
         return mnem__fail(MNEM_BAD_FILE,
-                          "train: the checkpoint is damaged: its loss scale has %llu good steps "
-                          "and %llu overflows at the lowest scale",
+                          "train: the checkpoint is damaged: its loss scale has %llu steps without "
+                          "overflow and %llu overflows at the lowest scale",
                           (unsigned long long)n->good, (unsigned long long)n->at_floor);
     *scale = (mnem__loss_scale){n->scale, (uint32_t)n->good, (uint32_t)n->at_floor, n->skipped};
     return mnem__loss_scale_restore(scale);

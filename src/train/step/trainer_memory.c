@@ -14,11 +14,11 @@ mnem_status mnem__trainer_device_check(const mnem_trainer *t) {
     const mnem__train_setup *s = &t->setup;
     if (!t->taken.runs)
         return mnem__fail(MNEM_UNSUPPORTED, "train: operators can't run on this device, which is "
-                                            "for planning only; use device host");
+                                            "for planning only; use the device \"host\"");
     if (!t->taken.apart || !s->comm) return MNEM_OK;
     return mnem__fail(MNEM_UNSUPPORTED,
                       "train: training over several ranks isn't supported on this device, whose "
-                      "memory the host can't access; use device host");
+                      "memory the host can't access; use the device \"host\"");
 }
 
 mnem_status mnem__trainer_team_run(mnem_trainer *t, mnem_team_function *job, void *context) {

@@ -98,8 +98,8 @@ mnem_status mnem__trainer_ready_cut(mnem_trainer *t) {
         if (before >= 0 && ready[cut->buckets - 1 - before] > begin[i])
             return mnem__fail(
                 MNEM_UNSUPPORTED,
-                "train: gradients of this model's layers share memory at the same time, which is "
-                "not supported with several ranks; train in one process");
+                "train: gradients of several of this model's layers need the same memory at the "
+                "same time, which is not supported with several ranks; train in one process");
     }
     return MNEM_OK;
 }

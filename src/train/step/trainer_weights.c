@@ -87,8 +87,8 @@ static mnem_status check_tensor(const mnem__train_param *p, const mnem_tensor_in
             (long long)p->shape[1]);
     if (!type || !mnem_type_row_bytes(info->type, p->shape[1]))
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "train: tensor %s has type %s, expected a type for weights whose blocks "
-                          "divide its rows of %lld numbers",
+                          "train: tensor %s has type %s, expected a type for weights whose block "
+                          "size divides %lld, the length of the tensor's rows",
                           p->name, type ? type->name : "unknown", (long long)p->shape[1]);
     return MNEM_OK;
 }
@@ -155,8 +155,8 @@ static mnem_status find_zeros(mnem_trainer *t) {
     MNEM__TRY(mnem__trainer_mask_count(t, true));
     if (t->masked.zeros) return MNEM_OK;
     return mnem__fail(MNEM_INVALID,
-                      "train: masked training needs zeros, but none of the model's %d matrices has "
-                      "a zero; prune the model first",
+                      "train: masked training needs weights that are zero, but none of the model's "
+                      "%d matrices has one; prune the model first",
                       t->masked.matrices);
 }
 

@@ -45,8 +45,8 @@ static mnem_status check_bytes(const mnem_train_options *o) {
     if (of_model <= parameters_most && bytes <= bytes_most) return MNEM_OK;
     return mnem__fail(
         MNEM_INVALID,
-        "train: layers %d, embd %d, ff %d, vocab %d and batches of %d x %d tokens are too large: "
-        "about %.2g parameters (at most %.2g) and %.2g bytes (at most %.2g)",
+        "train: layers %d, embd %d, ff %d, vocab %d and a batch of %d sequences of %d tokens are "
+        "too large: about %.2g parameters (at most %.2g) and %.2g bytes (at most %.2g)",
         t->layers, t->embd, t->ff, t->vocab, o->batch, o->sequence, of_model, parameters_most,
         bytes, bytes_most);
 }
@@ -100,9 +100,10 @@ static mnem_status check_teacher(const mnem__train_setup *setup) {
                           "use a teacher with the model's vocabulary",
                           t->vocab, o->shape.vocab);
     if (o->sequence > sequence_most(t))
-        return mnem__fail(MNEM_INVALID,
-                          "train: a sequence has %d tokens, but the teacher's context is %d",
-                          o->sequence, sequence_most(t));
+        return mnem__fail(
+            MNEM_INVALID,
+            "train: a sequence has %d tokens, expected at most %d, the teacher's context",
+            o->sequence, sequence_most(t));
     if (!(o->distill.weight > 0 && o->distill.weight <= 1))
         return mnem__fail(MNEM_INVALID,
                           "train: the teacher's weight is %g, expected more than 0, up to 1",
@@ -119,12 +120,12 @@ static mnem_status check_states(const mnem__train_setup *setup) {
     if (ours->embd != theirs->embd)
         return mnem__fail(MNEM_INVALID,
                           "train: the teacher's hidden states have width %d, but the model's have "
-                          "%d: only the teacher's logits can be used",
+                          "%d; set distill.on to MNEM_DISTILL_LOGITS",
                           theirs->embd, ours->embd);
     if (ours->layers <= theirs->layers) return MNEM_OK;
     return mnem__fail(MNEM_INVALID,
                       "train: the teacher has %d layers with hidden states, but the model has %d "
-                      "layers: only the teacher's logits can be used",
+                      "layers; set distill.on to MNEM_DISTILL_LOGITS",
                       theirs->layers, ours->layers);
 }
 
@@ -210,8 +211,8 @@ static mnem_status add_segments(mnem__train_setup *setup) {
                                           mnem_comm_rank(setup->comm), setup->parts);
     if (setup->part_count > 0) return MNEM_OK;
     return mnem__fail(MNEM_INVALID,
-                      "train: the model's %lld parameters are too few for a share of rank %d of "
-                      "%d; use fewer ranks",
+                      "train: the model's %lld parameters are too few: rank %d of %d would get "
+                      "none; use fewer ranks",
                       (long long)s->count, mnem_comm_rank(setup->comm), setup->cut.ranks);
 }
 

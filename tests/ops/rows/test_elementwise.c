@@ -380,7 +380,7 @@ static void prepare_names_what_is_wrong(void **state) {
     d.in[2] = mnem_tensor_1d(MNEM_TYPE_F32, 63);
     op_refused(&d, "in[2] must be F32");
     d.kind = MNEM_OP_GELU;
-    op_refused(&d, "out must be A8");
+    op_refused(&d, "out must have the type A8");
     d.kind = MNEM_OP_RMS_NORM;
     d.in[0].stride[1] = 8;
     op_refused(&d, "in[0] must be F32");

@@ -71,7 +71,7 @@ static void mistakes_have_their_line_and_column(void **state) {
         {"root ::= \"a\")", "')' without '('", MNEM_BAD_FILE},
         {"root ::= *", "has nothing before it to repeat", MNEM_BAD_FILE},
         {"root ::= \"a\"+*", "two repetitions follow each other", MNEM_BAD_FILE},
-        {"root ::= \"a\"{3,2}", "the least number of repetitions is above the most", MNEM_BAD_FILE},
+        {"root ::= \"a\"{3,2}", "the minimum number of repetitions is greater", MNEM_BAD_FILE},
         {"root ::= \"a\"{,2}", "expected a number of repetitions", MNEM_BAD_FILE},
         {"root ::= \"a\"\nroot ::= \"b\"",
          "line 2, column 1: a rule of this name was defined before", MNEM_BAD_FILE},

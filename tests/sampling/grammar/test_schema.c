@@ -166,7 +166,7 @@ static void what_is_not_supported_is_named_with_its_place(void **state) {
         {"{\"anyOf\":[{\"$ref\":\"#/anyOf/one\"},{\"type\":\"null\"}]}",
          "which is not found in the schema", MNEM_BAD_FILE},
         {"false", "no value fits", MNEM_BAD_FILE},
-        {"{\"not\":{\"uniqueItems\":true}}", "is supported only if it has other keywords",
+        {"{\"not\":{\"uniqueItems\":true}}", "is supported only if the schema also has a keyword",
          MNEM_UNSUPPORTED},
         {"{\"pattern\":\"a(?=a)\"}", "\"pattern\": character 4: this kind of group",
          MNEM_UNSUPPORTED},

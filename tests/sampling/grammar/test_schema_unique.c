@@ -44,7 +44,7 @@ static void items_that_a_schema_lists_come_once(void **state) {
     assert_refused(UNIQUE("\"items\":{\"enum\":[1,2]},\"contains\":{\"const\":1}"), true,
                    MNEM_UNSUPPORTED, "together with \"contains\"");
     assert_refused(UNIQUE("\"prefixItems\":[{\"type\":\"boolean\"},{\"type\":\"boolean\"}]"), true,
-                   MNEM_UNSUPPORTED, "schemas of the first items");
+                   MNEM_UNSUPPORTED, "schemas for the first items");
 }
 
 static void items_of_too_many_values_are_refused(void **state) {
@@ -58,7 +58,8 @@ static void items_of_too_many_values_are_refused(void **state) {
     };
     (void)state;
     for (size_t i = 0; i < sizeof schemas / sizeof *schemas; i++)
-        assert_refused(schemas[i], true, MNEM_UNSUPPORTED, "only for items of up to 200 values");
+        assert_refused(schemas[i], true, MNEM_UNSUPPORTED,
+                       "only for items with at most 200 possible values");
 }
 
 static bool is_taken(mnem_match *m, const uint32_t *item, uint32_t n) {

@@ -201,7 +201,7 @@ static void wrong_teachers_are_refused(void **state) {
     o.shape.vocab++;
     refused_plan(&o, "a vocabulary of 53 tokens, but the model has 54");
     o = options_of_taught(model), o.shape.context = o.sequence = 30;
-    refused_plan(&o, "the teacher's context is 24");
+    refused_plan(&o, "expected at most 24, the teacher's context");
     o = options_of_taught(model), o.distill.weight = 0;
     refused_plan(&o, "weight is 0");
     o = options_of_taught(model), o.distill.temperature = 0;

@@ -219,7 +219,7 @@ static void a_checkpoint_of_the_other_kind_is_refused(void **state) {
         o.masked = !i;
         m = load(&o, 0);
         refused(mnem_trainer_resume(m.trainer, path, note, sizeof note), MNEM_BAD_FILE,
-                i ? "that keeps zeros" : "that doesn't keep zeros");
+                i ? "a run with masked training" : "a run without masked training");
         unmake(&m);
     }
     unlink(path);
@@ -237,7 +237,8 @@ static void a_model_without_zeros_is_refused(void **state) {
             "are not loaded");
     const char *path = write_case("llama");
     mnem_model *model = open_model(path);
-    refused(mnem_trainer_load(m.trainer, model), MNEM_INVALID, "masked training needs zeros");
+    refused(mnem_trainer_load(m.trainer, model), MNEM_INVALID,
+            "masked training needs weights that are zero");
     mnem_model_close(model);
     unlink(path);
     unmake(&m);

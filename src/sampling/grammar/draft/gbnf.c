@@ -282,7 +282,7 @@ static bool read_braces(reader *r, bool nested, uint32_t *least, uint32_t *most)
     }
     if (!skip_char(r, '}')) return bad(r, "expected '}' after the number of repetitions");
     return *least <= *most ||
-           bad(r, "the least number of repetitions is above the most; swap them");
+           bad(r, "the minimum number of repetitions is greater than the maximum; swap them");
 }
 
 static bool is_repetition(char c) {

@@ -263,7 +263,7 @@ static void find_moves(raw *r, uint32_t number, moves *m) {
     case MNEM__DRAFT_CALL:
         if (r->d->start[n.x] < 0)
             fail_with(r, mnem__fail(MNEM_UNSUPPORTED, "schema: a rule is used before it is "
-                                                      "written: a bug in mnem, please report it"));
+                                                      "defined: a bug in mnem, please report it"));
         else
             put_epsilon(m, state_of(r, (uint32_t)r->d->start[n.x], frame_of(r, s.node + 1, s.frame),
                                     s.mode, s.met));

@@ -104,14 +104,15 @@ static bool write_unique(mnem__schema *s, bool mixed, uint32_t least, uint32_t m
     bool done = false;
     if (!mnem__schema_gather_item(s, 0, &item)) return false;
     if (mixed)
-        return mnem__schema_fail(s, MNEM_UNSUPPORTED,
-                                 "\"uniqueItems\" is not supported together with \"contains\" or "
-                                 "with schemas of the first items");
+        return mnem__schema_fail(
+            s, MNEM_UNSUPPORTED,
+            "\"uniqueItems\" is not supported together with \"contains\" or "
+            "with schemas for the first items (\"prefixItems\", or a list as \"items\")");
     if (!mnem__schema_write_unique(s, &item, least, most, &done)) return false;
     return done || mnem__schema_fail(
                        s, MNEM_UNSUPPORTED,
-                       "\"uniqueItems\" is supported only for items of up to 200 values, which an "
-                       "enum, constants, booleans or bounds of an integer list");
+                       "\"uniqueItems\" is supported only for items with at most 200 possible "
+                       "values, given by an enum, constants, booleans or the bounds of an integer");
 }
 
 static bool put_contents(mnem__schema *s, uint32_t named, uint32_t least, uint32_t most,

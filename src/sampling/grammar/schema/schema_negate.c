@@ -375,8 +375,8 @@ mnem__node *mnem__schema_negation(mnem__schema *s, const mnem__node *node) {
     if (!out->first && left_out && !not_items(s, out, schema)) return NULL;
     if (!out->first && left_out) {
         mnem__schema_fail(s, MNEM_UNSUPPORTED,
-                          "\"not\" of a schema is supported only if it has other keywords, such as "
-                          "\"type\", \"enum\" or \"required\"");
+                          "\"not\" of a schema is supported only if the schema also has a keyword "
+                          "such as \"type\", \"enum\" or \"required\"");
         return NULL;
     }
     return out;

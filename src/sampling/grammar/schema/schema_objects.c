@@ -351,19 +351,18 @@ static bool read_counts(object_writer *w) {
                                  "\"minProperties\" together with \"maxProperties\" is supported "
                                  "only with \"additionalProperties\": false");
     if (w->others != NONE && w->least > w->members + 1)
-        return mnem__schema_fail(
-            s, MNEM_UNSUPPORTED,
-            "\"minProperties\" is %u, expected at most %u, one more than there are named "
-            "properties: lower it, or name more",
-            w->least, w->members + 1);
+        return mnem__schema_fail(s, MNEM_UNSUPPORTED,
+                                 "\"minProperties\" is %u, expected at most %u, the number of "
+                                 "named properties plus 1: reduce it, or name more properties",
+                                 w->least, w->members + 1);
     w->rows = w->most != MNEM__ENDLESS ? w->most : w->least > 1 ? w->least : 1;
     const uint64_t places = ((uint64_t)w->members + 1) * ((uint64_t)w->rows + 1);
     if (places > GRID_MAX && w->rows > 1)
-        return mnem__schema_fail(s, MNEM_UNSUPPORTED,
-                                 "\"minProperties\" or \"maxProperties\" is %u with %u named "
-                                 "properties, but their product may be at most about %d: reduce "
-                                 "one of them",
-                                 w->rows, w->members, GRID_MAX);
+        return mnem__schema_fail(
+            s, MNEM_UNSUPPORTED,
+            "\"minProperties\" or \"maxProperties\" is %u, and %u properties are named, but the "
+            "product of both numbers may be at most about %d: reduce one of them",
+            w->rows, w->members, GRID_MAX);
     w->end = mnem__arena_alloc(&s->arena, 2 * ((size_t)w->rows + 1) * sizeof *w->end);
     return w->end || mnem__schema_no_memory(s);
 }

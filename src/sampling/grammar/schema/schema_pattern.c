@@ -163,7 +163,7 @@ static bool take_categories(pattern *p, bool negated, bool *kind) {
     uint32_t set;
     if (!mnem__categories_read(p->text, p->length, &p->at, negated, &set))
         return unsupported(p,
-                           "this \\p{...} is not supported; general categories such as \\p{L} are");
+                           "this \\p{...} is not supported; use a general category such as \\p{L}");
     p->categories |= set;
     return *kind = true;
 }
@@ -199,7 +199,7 @@ static bool take_escape(pattern *p, uint32_t *code, bool *kind) {
     return (!word && (uint8_t)c < 0x80) ||
            unsupported(
                p,
-               "this escape is not supported; \\d \\w \\s \\t \\n \\r \\f \\v \\x \\u and \\p are");
+               "this escape is not supported; use \\d \\w \\s \\t \\n \\r \\f \\v \\x \\u or \\p");
 }
 
 static bool take_character(pattern *p, uint32_t *code, bool *kind) {
@@ -278,7 +278,7 @@ static bool read_group(pattern *p) {
         return unsupported(p, "groups are nested more than 64 deep, which is not supported");
     if (skip_char(p, '?') && !skip_char(p, ':') && !take_name(p))
         return unsupported(
-            p, "this kind of group is not supported; (...), (?:...) and (?<name>...) are");
+            p, "this kind of group is not supported; use (...), (?:...) or (?<name>...)");
     if (!read_choice(p)) return false;
     if (!skip_char(p, ')')) return bad(p, "expected ')', which closes a group");
     p->depth--;

@@ -24,17 +24,16 @@ static const struct {
     /* Ollama */
     {"options", REFUSED,
      "send its members as fields of the request ('max_tokens' for num_predict); --ctx of mnem "
-     "serve "
-     "sets num_ctx"},
+     "serve sets num_ctx"},
     {"template", REFUSED, "--template FILE of mnem serve sets the chat template"},
     {"raw", REFUSED, "/v1/completions takes a prompt without a template"},
     {"system", REFUSED, "send a message with the role 'system'"},
-    {"images", REFUSED, "images are not supported"},
+    {"images", REFUSED, "send text only"},
     {"context", REFUSED, "send the conversation as 'messages'"},
     {"think", REFUSED, "use 'chat_template_kwargs', such as {\"enable_thinking\": false}"},
     /* llama.cpp */
     {"chat_template", REFUSED, "--template FILE of mnem serve sets the chat template"},
-    {"image_data", REFUSED, "images are not supported"},
+    {"image_data", REFUSED, "send text only"},
     {"lora", REFUSED, "mnem serve --lora FILE adds an adapter for all requests"},
     {"mirostat", REFUSED, "use 'temperature', 'top_p' or 'min_p'"},
     {"n_indent", REFUSED, "leave it out"},
@@ -62,7 +61,7 @@ static const struct {
     {"include_stop_str_in_output", REFUSED, "stop strings are never in the answer"},
     {"continue_final_message", REFUSED, "use /v1/completions with the rendered prompt"},
     {"use_beam_search", REFUSED, "use 'n' for several answers"},
-    {"add_generation_prompt", REFUSED_UNLESS_ONE, "the words that ask for an answer are added"},
+    {"add_generation_prompt", REFUSED_UNLESS_ONE, "it is always true; leave it out"},
     {"skip_special_tokens", REFUSED_UNLESS_ONE, "control tokens are never in the answer"},
     {"length_penalty", LISTED_UNLESS_ONE, ""},
     /* OpenAI */
@@ -112,17 +111,17 @@ static bool read_ollama(ask_reader *r) {
     if (has_form_of_ours(format)) return ask_read_format(r, format, "format");
     if (json_is_object(format)) return ask_set_schema(r, format, "format");
     return api_refuse(r->error, 400, "format",
-                      "'format' must be \"json\" or a JSON schema; OpenAI's name for it is "
-                      "'response_format'");
+                      "'format' must be \"json\" or a JSON schema, which is an object; "
+                      "'response_format' of OpenAI's API is supported too");
 }
 
 static bool read_schema(ask_reader *r, const json_t *schema, const char *name) {
     if (!schema) return true;
     if (json_is_object(schema)) return ask_set_schema(r, schema, name);
-    return api_refuse(r->error, 400, name,
-                      "the schema in '%s' must be an object; OpenAI's name for it is "
-                      "'response_format'",
-                      name);
+    return api_refuse(
+        r->error, 400, name,
+        "the schema in '%s' must be an object; 'response_format' of OpenAI's API is supported too",
+        name);
 }
 
 /* vLLM's. */

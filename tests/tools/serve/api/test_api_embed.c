@@ -98,7 +98,7 @@ static void what_can_not_be_done_is_named(void **state) {
     fake_post(&fake, path, "{\"input\":[\"a\",\"\"]}");
     assert_true(has("a text in 'input' is empty: send at least one character\""));
     fake_post(&fake, path, "{\"input\":[[]]}");
-    assert_true(has("an entry of 'input' has no tokens: send at least one\""));
+    assert_true(has("an entry of 'input' has no tokens: send at least one token\""));
     assert_int_equal(fake.embeds, 0);
 }
 
