@@ -270,7 +270,7 @@ static void what_is_wrong_is_said_and_leaves_no_file(void **state) {
           2, "--method sparsegpt works with --pattern 2:4 only");
     wrong(RUN("prune", fixture, "-o", at("x.gguf"), "--pattern", "2:4", "--calibrate", text(), "-c",
               "64", "--method", "sparsegpt", "--memory", "2M"),
-          3, "--method wanda needs less memory");
+          3, "use --method wanda, which needs less memory");
     wrong(RUN("prune", fixture, "-o", at("x.gguf"), "--ffn", "25%", "--calibrate",
               tool_file("short.txt", "In the beginning")),
           1, "use a longer text");
