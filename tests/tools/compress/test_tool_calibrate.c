@@ -115,7 +115,7 @@ static void codes_are_solved_within_a_budget(void **state) {
     r = RUN("quantize", model, at("no.gguf"), "Q4_0", "--calibrate", text, "-c", "256", "--chunks",
             "12", "--memory", least("imatrix"), "--method", "gptq", "--no-table");
     assert_int_equal(r.code, 3);
-    assert_non_null(strstr(r.err, "--method imatrix needs less memory"));
+    assert_non_null(strstr(r.err, "use --method imatrix, which needs less memory"));
     assert_false(is_there(at("no.gguf")) || is_there(at("no.gguf.codes")));
 }
 
