@@ -190,7 +190,7 @@ static void what_can_not_be_is_refused(void **state) {
     assert_int_equal(prune(tiny, kit_path("no.gguf"), (settings){.type = "Q4_1"}), MNEM_INVALID);
     assert_non_null(strstr(mnem_last_error(), "no exact zero"));
     assert_int_equal(prune(tiny, tiny, (settings){.threads = 1}), MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "would overwrite the model that is read"));
+    assert_non_null(strstr(mnem_last_error(), "would overwrite the model, which is an input"));
 }
 
 static void no_failing_allocation_leaves_anything(void **state) {

@@ -343,7 +343,7 @@ static void the_model_that_is_read_is_refused_at_once(void **state) {
     write_file(kit_path("same.gguf.codes"), "mine", 4);
     assert_int_equal(solve(kit_path("same.gguf"), kit_path("same.gguf"), "Q4_0", 0, 1, 0),
                      MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "would overwrite the model that is read"));
+    assert_non_null(strstr(mnem_last_error(), "would overwrite the model, which is an input"));
     kit_remove(kit_path("same.gguf.codes"));
     kit_remove(kit_path("same.gguf"));
     free(bytes);
