@@ -88,10 +88,11 @@ async function answer(turns, turn, arriving) {
   if (!first) first = performance.now();
   if (usage) turn.note = noteOf(usage, why, (first - start) / 1000, (performance.now() - first) / 1000);
 }
+/* An answer that came within 0.1 s came in one or two reads, which say nothing about its speed. */
 function noteOf(usage, why, wait, seconds) {
   const cached = usage.prompt_tokens_details ? usage.prompt_tokens_details.cached_tokens : 0, out = usage.completion_tokens;
   return `${usage.prompt_tokens} tokens in` + (cached ? ` (${cached} of them cached)` : "") + `, ${out} out` +
-    (out > 1 && seconds > 0 ? ` at ${((out - 1) / seconds).toFixed(1)} a second` : "") +
+    (out > 1 && seconds > 0.1 ? ` at ${((out - 1) / seconds).toFixed(1)} a second` : "") +
     `, the first after ${wait.toFixed(2)} s` + (why === "length" ? "; cut at the limit" : "");
 }
 /* Generates an answer to the last message. `before` are the turns to go back to if there is none. */

@@ -82,7 +82,7 @@ function drawTiles(m) {
   const found = m.looked_for ? (100 * m.found / m.looked_for).toFixed(0) + " %" : "–";
   $("tiles").replaceChildren(
     tile(bytes(m.live), "memory in use"), tile(bytes(m.budget), "memory budget"), tile(bytes(m.resident_peak), "peak RSS"),
-    tile(m.rate.toFixed(1), "tokens per second"), tile(number(m.tokens), "tokens generated"),
+    tile(m.rate.toFixed(1), "tokens per second, with prompts"), tile(number(m.tokens), "tokens generated"),
     tile(number(m.prompt_tokens), "prompt tokens"), tile(found, "prefix cache hits"),
     tile(`${m.running} of ${m.parallel}`, "requests running"), tile(number(m.waiting), "requests waiting"),
     tile(number(m.preemptions), "preempted"), tile(m.step_ms.toFixed(0) + " ms", "last step"),
