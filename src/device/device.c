@@ -164,11 +164,14 @@ void mnem__device_unreserve(mnem_device *device, uint64_t bytes) {
 
 mnem_status mnem_device_alloc(mnem_device *device, mnem_space space, uint64_t bytes,
                               uint64_t alignment, mnem_block *block) {
-    if ((unsigned)space >= MNEM_SPACE_COUNT || !bytes)
+    if ((unsigned)space >= MNEM_SPACE_COUNT)
         return mnem__fail(MNEM_INVALID,
-                          "device %s: invalid request of %llu bytes in space %d: expected at least "
-                          "1 byte and a constant of mnem_space",
-                          device->backend->name, (unsigned long long)bytes, (int)space);
+                          "device %s: there is no space %d, expected a constant of mnem_space",
+                          device->backend->name, (int)space);
+    if (!bytes)
+        return mnem__fail(MNEM_INVALID,
+                          "device %s: a block of 0 bytes was requested, expected at least 1",
+                          device->backend->name);
     if (!alignment || alignment & (alignment - 1) || alignment > ALIGNMENT_MAX)
         return mnem__fail(MNEM_INVALID,
                           "device %s: the alignment is %llu, expected a power of two up to 2^21",

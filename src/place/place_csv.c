@@ -283,8 +283,10 @@ static mnem_status read_header(mnem_place_csv *csv, char *text, size_t line) {
     }
     for (int i = 0; i < REQUIRED; i++)
         if (!csv->has[i])
-            return mnem__fail(MNEM_INVALID, "line %zu: column %s is missing", line,
-                              column_names[i]);
+            return mnem__fail(MNEM_INVALID,
+                              "line %zu: the header has no column \"%s\"; add it (id, lower, upper "
+                              "and size are required)",
+                              line, column_names[i]);
     return MNEM_OK;
 }
 

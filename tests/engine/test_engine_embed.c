@@ -206,7 +206,8 @@ static void what_cannot_be_embedded_is_refused_by_its_number(void **state) {
     assert_int_equal(mnem_engine_embed(c.engine, &texts[0], 1, NULL, out), MNEM_INVALID);
     assert_string_equal(
         mnem_last_error(),
-        "embed: lfm2 does not name a pooling method for embeddings: choose mean, cls or last");
+        "embed: the pooling is 0, and the model (lfm2) names none: set it to mean, cls or last (a "
+        "constant of mnem_pooling)");
     engine_case_close(&c);
 }
 

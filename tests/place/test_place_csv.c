@@ -104,7 +104,7 @@ static void mistakes_are_named_by_line_and_column(void **state) {
     (void)state;
     static const char *const wrong[][2] = {
         {"", "with the names of the columns, is missing"},
-        {"id,lower,size\n", "line 1: column upper is missing"},
+        {"id,lower,size\n", "line 1: the header has no column \"upper\"; add it"},
         {"id,lower,upper,end,size\n", "line 1: column upper appears twice"},
         {"\nid,lower,upper,size,colour\n", "line 2: unknown column \"colour\""},
         {"id,lower,upper,size\na,1,2\n", "line 2 has 3 columns, but the first line has 4"},

@@ -83,6 +83,7 @@ static void what_is_wrong_is_said_and_leaves_no_file(void **state) {
     wrong(RUN("convert", file, "-o", at("x.gguf")), 1,
           "llama.gguf is a file, not the folder of a model: a GGUF file needs no conversion");
     wrong(RUN("convert", llama, "-o", at("x.gguf"), "--type", "Q9"), 2, "Q9");
+    wrong(RUN("convert", llama, "-o", at("x.gguf"), "--pretokenizer", "gpt"), 1, "  gpt-2 mpt");
     wrong(RUN("convert", llama, "-o", at("x.gguf"), "--memory", "5M"), 3,
           "the smallest budget that works is --memory ");
     assert_int_equal(access(at("x.gguf"), F_OK), -1);

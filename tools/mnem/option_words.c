@@ -15,6 +15,14 @@
 
 /* ---- spellings ---- */
 
+bool tool_has_word(const char *words, const char *word, size_t n) {
+    for (; words; words = strchr(words, ' ')) {
+        words += *words == ' ';
+        if (strcspn(words, " ") == n && strncmp(words, word, n) == 0) return true;
+    }
+    return false;
+}
+
 static bool is_same(const char *name, const char *word, size_t length) {
     for (size_t i = 0; i < length; i++)
         if (name[i] != (word[i] == '_' ? '-' : word[i])) return false;

@@ -159,6 +159,8 @@ extern const tool_option tool_quiet_progress_options[]; /* of verbs without a pl
 
 /* ---- words of other tools (option_words.c) ---- */
 
+/* Is the word of n bytes one of `words`, which spaces separate (NULL: there are none)? */
+bool tool_has_word(const char *words, const char *word, size_t n);
 /* Is the word, length bytes of it, the option's name or one of its other spellings? '_' is '-'. */
 bool tool_option_named(const tool_option *option, const char *word, size_t length);
 /* Is it one of the other spellings? */

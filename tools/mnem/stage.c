@@ -248,10 +248,19 @@ int tool_stage_needs_text(const tool_stage *stage) {
 /* What to do about a pre-tokenizer that isn't known. */
 static void show_pre_names(void) {
     const char *names;
-    if (!strstr(mnem_last_error(), "pre-tokenizer '")) return;
     tool_message(
         "add --pretokenizer NAME to choose a pre-tokenizer; names on one line are equivalent:");
     for (size_t i = 0; (names = mnem_tokenizer_pre_names(i)); i++) tool_message("  %s", names);
+}
+
+int tool_pre_check(const char *pre) {
+    const char *names;
+    for (size_t i = 0; pre && (names = mnem_tokenizer_pre_names(i)); i++)
+        if (tool_has_word(names, pre, strlen(pre))) return TOOL_OK;
+    if (!pre) return TOOL_OK;
+    const int code = tool_failed("pre-tokenizer '%s' is not supported", pre);
+    show_pre_names();
+    return code;
 }
 
 int tool_stage_tokenizer(tool_stage *stage) {
@@ -261,7 +270,8 @@ int tool_stage_tokenizer(tool_stage *stage) {
     tool_stage_end(stage, "tokenizer");
     if (status == MNEM_OK) return TOOL_OK;
     const int code = tool_fail(status);
-    if (status == MNEM_UNSUPPORTED) show_pre_names();
+    if (status == MNEM_UNSUPPORTED && strstr(mnem_last_error(), "pre-tokenizer '"))
+        show_pre_names();
     return code;
 }
 

@@ -46,6 +46,8 @@ typedef struct tool_stage {
 /* Settles, makes the ledger, opens the model and its adapters. */
 int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool_stage *stage);
 int tool_stage_tokenizer(tool_stage *stage);
+/* Of --pretokenizer, for a verb that opens no tokenizer: an unknown name prints the list. */
+int tool_pre_check(const char *pre);
 /* Makes DRY's breakers of the texts of --dry-sequence-breaker, or the usual ones where there are
  * none; with a tokenizer, before the plan. */
 int tool_stage_breakers(tool_stage *stage, const tool_texts *texts);

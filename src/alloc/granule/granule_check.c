@@ -142,10 +142,11 @@ mnem_status mnem__granule_fit_check(const mnem__granule_fit *f) {
         lists_audit(&a);
         sums_audit(&a);
         if (a.wrong)
-            status = mnem__fail(MNEM_INVALID,
-                                "granules: the allocator's check failed: %s (a bug in mnem, or "
-                                "memory that the program overwrote)",
-                                a.wrong);
+            status =
+                mnem__fail(MNEM_INVALID,
+                           "granules: the allocator's check failed: %s (memory that the program "
+                           "overwrote: look with a sanitizer; or else a bug in mnem: report it)",
+                           a.wrong);
     }
     mnem__free(a.bits);
     mnem__free(a.home);

@@ -187,7 +187,8 @@ static void tally_fail(tally *t, const char *what, uint64_t offset, uint64_t byt
     if (t->status == MNEM_OK)
         t->status = mnem__fail(MNEM_INVALID,
                                "offset: the allocator's check failed: %s at offset %llu (%llu "
-                               "bytes): a bug in mnem, or memory that the program overwrote",
+                               "bytes): memory that the program overwrote: look with a sanitizer; "
+                               "or else a bug in mnem: report it",
                                what, (unsigned long long)offset, (unsigned long long)bytes);
 }
 
@@ -226,8 +227,9 @@ mnem_status mnem_offset_check(const mnem_offset_allocator *a) {
         info.blocks_live != t.seen.blocks_live || info.runs_free != t.seen.runs_free)
         return mnem__fail(
             MNEM_INVALID,
-            "offset: the allocator's check failed (a bug in mnem, or memory that the program "
-            "overwrote): its counters say %llu bytes in all, %llu live in %u blocks, and a largest "
+            "offset: the allocator's check failed (memory that the program overwrote: look with a "
+            "sanitizer; or else a bug in mnem: report it): its counters say %llu bytes in all, "
+            "%llu live in %u blocks, and a largest "
             "free gap of %llu among %u gaps; its blocks and gaps add up to %llu bytes in all, %llu "
             "live in %u blocks, and a largest free gap of %llu among %u gaps",
             (unsigned long long)info.bytes, (unsigned long long)info.bytes_live, info.blocks_live,

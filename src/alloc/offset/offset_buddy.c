@@ -246,18 +246,21 @@ static mnem_status buddy_check(const mnem_offset_allocator *a) {
             return mnem__fail(
                 MNEM_INVALID,
                 "offset: the allocator's check failed: a block does not match its buddy or its "
-                "parent (a bug in mnem, or memory that the program overwrote)");
+                "parent (memory that the program overwrote: look with a sanitizer; or else a bug "
+                "in mnem: report it)");
         count += n;
     }
     if (count != b->nodes.used)
         return mnem__fail(MNEM_INVALID,
                           "offset: the allocator's check failed: it has %u records of blocks, but "
-                          "%u were found (a bug in mnem, or memory that the program overwrote)",
+                          "%u were found (memory that the program overwrote: look with a "
+                          "sanitizer; or else a bug in mnem: report it)",
                           b->nodes.used, count);
     if (!lists_right(b))
         return mnem__fail(MNEM_INVALID,
                           "offset: the allocator's check failed: a list of free blocks has a wrong "
-                          "entry (a bug in mnem, or memory that the program overwrote)");
+                          "entry (memory that the program overwrote: look with a sanitizer; or "
+                          "else a bug in mnem: report it)");
     return MNEM_OK;
 }
 

@@ -269,7 +269,8 @@ mnem_status mnem__pages_check(const mnem__default *d) {
             return mnem__fail(
                 MNEM_INVALID,
                 "offset: the allocator's check failed: page %u of small blocks does not match the "
-                "block that holds it (a bug in mnem, or memory that the program overwrote)",
+                "block that holds it (memory that the program overwrote: look with a sanitizer; or "
+                "else a bug in mnem: report it)",
                 page);
         live += p->slots && p->node;
         dissolved += p->slots && !p->node;
@@ -279,13 +280,15 @@ mnem_status mnem__pages_check(const mnem__default *d) {
         return mnem__fail(
             MNEM_INVALID,
             "offset: the allocator's check failed: it records %u live and %u released pages of "
-            "small blocks, but has %u and %u (a bug in mnem, or memory that the program overwrote)",
+            "small blocks, but has %u and %u (memory that the program overwrote: look with a "
+            "sanitizer; or else a bug in mnem: report it)",
             d->pages_live, d->pages_dissolved, live, dissolved);
     if (!open_check(d, &open) || open != with_room)
         return mnem__fail(
             MNEM_INVALID,
             "offset: the allocator's check failed: %u pages of small blocks have space, but %u are "
-            "listed as having some (a bug in mnem, or memory that the program overwrote)",
+            "listed as having some (memory that the program overwrote: look with a sanitizer; or "
+            "else a bug in mnem: report it)",
             with_room, open);
     return MNEM_OK;
 }

@@ -304,7 +304,8 @@ mnem_status mnem__range_check(const mnem_offset_allocator *a) {
             return mnem__fail(
                 MNEM_INVALID,
                 "offset: the allocator's check failed: block or gap %u does not match the one "
-                "before it (a bug in mnem, or memory that the program overwrote)",
+                "before it (memory that the program overwrote: look with a sanitizer; or else a "
+                "bug in mnem: report it)",
                 i);
         free_count += node->list >= MNEM__LIST_FREE;
         end += node->units;
@@ -313,19 +314,22 @@ mnem_status mnem__range_check(const mnem_offset_allocator *a) {
     if (mnem__node_at(d, 0)->before != before || end != d->units)
         return mnem__fail(MNEM_INVALID,
                           "offset: the allocator's check failed: its last block or gap is recorded "
-                          "wrongly (a bug in mnem, or memory that the program overwrote)");
+                          "wrongly (memory that the program overwrote: look with a sanitizer; or "
+                          "else a bug in mnem: report it)");
     uint32_t spare = 0;
     for (uint32_t i = d->spare; i && spare < d->node_used; i = mnem__node_at(d, i)->after) spare++;
     if (d->node_used != 1 + count + spare)
         return mnem__fail(
             MNEM_INVALID,
             "offset: the allocator's check failed: it has %u records, but %u are of blocks and "
-            "gaps and %u are unused (a bug in mnem, or memory that the program overwrote)",
+            "gaps and %u are unused (memory that the program overwrote: look with a sanitizer; or "
+            "else a bug in mnem: report it)",
             d->node_used - 1, count, spare);
     if (!lists_check(d, free_count))
         return mnem__fail(MNEM_INVALID,
                           "offset: the allocator's check failed: its free lists lack some of the "
-                          "%u free gaps (a bug in mnem, or memory that the program overwrote)",
+                          "%u free gaps (memory that the program overwrote: look with a sanitizer; "
+                          "or else a bug in mnem: report it)",
                           free_count);
     return mnem__pages_check(d);
 }

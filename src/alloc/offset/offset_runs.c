@@ -171,7 +171,8 @@ mnem_status mnem__fit_check(const mnem_offset_allocator *a) {
             return mnem__fail(
                 MNEM_INVALID,
                 "offset: the allocator's check failed: block or gap %u does not match the one "
-                "before it (a bug in mnem, or memory that the program overwrote)",
+                "before it (memory that the program overwrote: look with a sanitizer; or else a "
+                "bug in mnem: report it)",
                 i);
         free_count += run->is_free;
         before = i;
@@ -179,18 +180,20 @@ mnem_status mnem__fit_check(const mnem_offset_allocator *a) {
     if (mnem__run_at(r, 0)->before != before || mnem__run_at(r, 0)->is_free)
         return mnem__fail(MNEM_INVALID,
                           "offset: the allocator's check failed: its last block or gap is recorded "
-                          "wrongly (a bug in mnem, or memory that the program overwrote)");
+                          "wrongly (memory that the program overwrote: look with a sanitizer; or "
+                          "else a bug in mnem: report it)");
     if (r->used != 1 + count + r->spare_count || free_count != r->free_count)
         return mnem__fail(
             MNEM_INVALID,
             "offset: the allocator's check failed: it has %u records, but %u are of "
-            "blocks and gaps (%u gaps, expected %u) and %u are unused (a bug in mnem, "
-            "or memory that the program overwrote)",
+            "blocks and gaps (%u gaps, expected %u) and %u are unused (memory that the program "
+            "overwrote: look with a sanitizer; or else a bug in mnem: report it)",
             r->used - 1, count, free_count, r->free_count, r->spare_count);
     if (!f->index->check(f, free_count))
         return mnem__fail(MNEM_INVALID,
                           "offset: the allocator's check failed: its index lacks some of the %u "
-                          "free gaps (a bug in mnem, or memory that the program overwrote)",
+                          "free gaps (memory that the program overwrote: look with a sanitizer; or "
+                          "else a bug in mnem: report it)",
                           free_count);
     return MNEM_OK;
 }

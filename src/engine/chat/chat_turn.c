@@ -192,7 +192,8 @@ static mnem_status tell(mnem_chat *c, const char *bytes, size_t n) {
         a->kept = a->kept && mnem__chat_text_put(&c->said, text, length);
         a->bytes += length;
         if (length && a->on_text && !a->on_text(a->context, text, length))
-            return mnem__fail(MNEM_CANCELLED, "chat: stopped by the caller");
+            return mnem__fail(MNEM_CANCELLED,
+                              "chat: stopped by the caller: on_text returned false");
         bytes += part;
         n -= part;
     } while (n);

@@ -127,10 +127,10 @@ static mnem_status embed_some(pooler *p, const mnem_embed_text *texts, int32_t *
 static mnem_status check(const mnem_engine *e, const mnem_embed_text *texts, int32_t count,
                          mnem_pooling pooling) {
     if (pooling <= MNEM_POOLING_NONE || pooling > MNEM_POOLING_LAST)
-        return mnem__fail(
-            MNEM_INVALID,
-            "embed: %s does not name a pooling method for embeddings: choose mean, cls or last",
-            e->map->shape.architecture);
+        return mnem__fail(MNEM_INVALID,
+                          "embed: the pooling is %d, and the model (%s) names none: set it to "
+                          "mean, cls or last (a constant of mnem_pooling)",
+                          (int)pooling, e->map->shape.architecture);
     for (int32_t i = 0; i < count; i++) {
         if (texts[i].n < 1)
             return mnem__fail(MNEM_INVALID, "embed: text %d (from 0) has no tokens; leave it out",

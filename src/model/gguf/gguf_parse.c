@@ -122,11 +122,12 @@ static mnem_status take_texts(mnem__gguf_parse *p, mnem__gguf_key *key) {
         if (status != MNEM_OK) return status;
         left = mnem__cursor_left(&p->c);
         if (length > left || length > MNEM__GGUF_TEXT_MAX || total + length > UINT32_MAX)
-            return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
-                                     "text %llu of %llu has %llu bytes, but the file has only %llu "
-                                     "left: the file is cut off or damaged; download it again",
-                                     (unsigned long long)i, (unsigned long long)key->count,
-                                     (unsigned long long)length, (unsigned long long)left);
+            return mnem__cursor_fail(
+                &p->c, MNEM_BAD_FILE,
+                "text %llu of %llu has %llu bytes, more than the limit or than "
+                "the %llu left in the file: the file is cut off or damaged; download it again",
+                (unsigned long long)i, (unsigned long long)key->count, (unsigned long long)length,
+                (unsigned long long)left);
         status = carve(p, length, 1, &bytes);
         if (status != MNEM_OK) return status;
         if (table) ((uint32_t *)table)[i] = (uint32_t)total;

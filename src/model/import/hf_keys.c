@@ -234,10 +234,11 @@ static mnem_status put_layer_types(const writer *w, const mnem__node *types) {
         dense++;
     for (uint32_t i = dense; i < layers; i++)
         if (!is_list || !mnem__node_is(mnem__node_at(types, i), "sparse"))
-            return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: mlp_layer_types: expected a list of %d layers, first all that "
-                              "are \"dense\", then all that are \"sparse\"",
-                              w->c->path, (int)layers);
+            return mnem__fail(
+                MNEM_UNSUPPORTED,
+                "%s: mlp_layer_types: expected %d words (num_hidden_layers), all \"dense\" ones "
+                "before all \"sparse\" ones; another order is not supported",
+                w->c->path, (int)layers);
     mnem__put_u32(w->folder, ".leading_dense_block_count", dense);
     return MNEM_OK;
 }

@@ -209,7 +209,11 @@ static mnem_status put_rope_dims(mnem__folder *folder, const mnem__hf_config *c)
                       ? mnem__hf_rope_number(c, "partial_rotary_factor")
                       : 1;
     MNEM__TRY(mnem__hf_size(c, "hidden_size", MOST, &embd));
-    if (!heads) return mnem__fail(MNEM_BAD_FILE, "%s: num_attention_heads: is missing", c->path);
+    if (!heads)
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: num_attention_heads: is missing or not a number from 1 to 65536; "
+                          "download config.json again",
+                          c->path);
     if (isnan(part) && dim) part = mnem__hf_number(c, "rotary_dim") / (double)dim;
     if (isnan(part)) part = 1;
     if (!(part > 0 && part <= 1))

@@ -179,7 +179,7 @@ static mnem_status refuse(const char *folder, const char *what, const char *whic
     char text[96];
     return mnem__fail(MNEM_UNSUPPORTED,
                       "%s/tokenizer.json: %s: \"%s\" is unknown to mnem; name an equivalent "
-                      "pre-tokenizer with --pretokenizer NAME",
+                      "pre-tokenizer with --pretokenizer NAME, such as gpt-2, qwen2 or llama-bpe",
                       folder, what, mnem__gguf_printable(which, strlen(which), text, sizeof text));
 }
 

@@ -139,7 +139,8 @@ static mnem_status take_unicode(mnem__json *j) {
                                               : -1;
     }
     if (code < 0 || (code >= 0xD800 && code <= 0xDFFF))
-        return bad(j, "\\u is not followed by the 4 hexadecimal digits of a character");
+        return bad(j, "\\u is not followed by 4 hexadecimal digits, or is half of a surrogate pair "
+                      "(write two \\uXXXX for a pair)");
     return append_text(j, utf8, mnem__utf8_put((uint32_t)code, utf8));
 }
 
@@ -274,7 +275,9 @@ static mnem_status take_value(mnem__json *j, mnem__json_event *event) {
     const int c = peek_visible(j);
     j->wants_value = false;
     j->began = true;
-    if (c == NOTHING) return bad(j, "the JSON is cut off: it ends where a value is expected");
+    if (c == NOTHING)
+        return bad(
+            j, "the JSON is cut off: it ends where a value is expected; download the file again");
     if (c == '{' || c == '[') {
         j->file.used++;
         return open_value(j, c == '[', event);

@@ -121,7 +121,8 @@ static mnem_status check_attention(const mnem_op_desc *desc) {
                              "scale is %g, expected more than 0 and less than 1e6",
                              (double)desc->scale);
     if (!(desc->soft_cap >= 0.0f && desc->soft_cap < 1e6f))
-        return mnem__op_fail(MNEM_INVALID, desc, "soft_cap is %g, expected 0 (off) to 1e6",
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "soft_cap is %g, expected 0 (off), or more than 0 and less than 1e6",
                              (double)desc->soft_cap);
     if (!mnem__tensor_absent(&desc->in[1]) &&
         (!mnem__tensor_is_f32(&desc->in[1], 1) || desc->in[1].shape[0] != queries->shape[1]))

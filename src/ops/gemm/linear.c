@@ -62,7 +62,8 @@ mnem_status mnem__linear_check_weight(const mnem_op_desc *desc) {
         return MNEM_OK;
     return mnem__op_fail(
         MNEM_INVALID, desc,
-        "in[1] must be a matrix in row layout, of a type for weights (of F64 if in[0] is F64)");
+        "in[1] must be a matrix in row layout (contiguous columns, stride and offset multiples of "
+        "an element), of a type for weights (of F64 exactly if in[0] is F64)");
 }
 
 mnem__op_key mnem__linear_key(const mnem_op_desc *desc) {

@@ -31,9 +31,11 @@ static mnem_status check_gather(const mnem_op_desc *desc) {
     if (!mnem__tensor_is_f32(routes, 2) || routes->shape[0] != in->shape[0] ||
         in->type != MNEM_TYPE_F32 || in->shape[1] != out->shape[1] || routes->shape[1] < 2 ||
         in->shape[1] % (routes->shape[1] / 2))
-        return mnem__op_fail(MNEM_INVALID, desc,
-                             "in[1] must be F32 [T, 2 * used], and in[0] F32 with the shape of "
-                             "out; used must divide the number of columns");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "in[1] must be F32 [T, 2 * used] with the T of in[0], and in[0] F32 with the shape of "
+            "out; used (here %lld) must divide the %lld columns of in[0]",
+            (long long)(routes->shape[1] / 2), (long long)in->shape[1]);
     return MNEM_OK;
 }
 

@@ -85,8 +85,9 @@ static mnem_status check_head(const char *name, const mnem_monitor_file *f, size
             name, f->file_bytes, MNEM_MONITOR_VERSION, sizeof *f);
     if (n != sizeof *f)
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: the status file is %s: it has %zu bytes, expected %zu", name,
-                          n < sizeof *f ? "cut off" : "too long", n, sizeof *f);
+                          "%s: the status file is %s: it has %zu bytes, expected %zu; copy it "
+                          "again, or give the PID of the process",
+                          name, n < sizeof *f ? "cut off" : "too long", n, sizeof *f);
     return MNEM_OK;
 }
 

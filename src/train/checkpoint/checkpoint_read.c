@@ -43,7 +43,10 @@ static mnem_status read_at(const mnem__checkpoint *c, void *data, uint64_t bytes
         const ssize_t got = pread(c->fd, to, bytes < SSIZE_MAX ? bytes : SSIZE_MAX, (off_t)place);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0)
-            return mnem__fail(MNEM_IO, "%s: can't be read (%s)", c->path, strerrordesc_np(errno));
+            return mnem__fail(MNEM_IO,
+                              "%s: can't be read (%s): check the disk; use a copy of the "
+                              "checkpoint, or start a new run",
+                              c->path, strerrordesc_np(errno));
         if (got == 0)
             return mnem__fail(
                 MNEM_BAD_FILE,
@@ -291,13 +294,13 @@ static mnem_status row_get(const mnem__checkpoint *c, const char *name, mnem__en
     *row = find(c, name);
     if (!*row)
         return mnem__fail(MNEM_NOT_FOUND,
-                          "%s: the checkpoint has no section %.63s: it is from a run with other "
-                          "options; set them as in that run",
+                          "%s: the checkpoint has no section %.63s: it was changed, or written by "
+                          "another version of mnem; use a copy of it, or start a new run",
                           c->path, name);
     if ((*row)->type == type) return MNEM_OK;
     return mnem__fail(MNEM_BAD_FILE,
-                      "%s: section %s has the type %s, expected %s: the checkpoint is from a run "
-                      "with other options; set them as in that run",
+                      "%s: section %s has the type %s, expected %s: it was changed, or written by "
+                      "another version of mnem; use a copy of it, or start a new run",
                       c->path, name, type_text((*row)->type), type_text(type));
 }
 
@@ -328,8 +331,8 @@ mnem_status mnem__checkpoint_expect(const mnem__checkpoint *c,
         while (j < n && strcmp(expected[j].name, c->rows[i].name) != 0) j++;
         if (j == n)
             return bad(c, &c->rows[i],
-                       "this run does not expect the section: the checkpoint is from a run with "
-                       "other options; set them as in that run");
+                       "this version of mnem does not know the section; resume with the version "
+                       "that wrote it, or start a new run");
     }
     return MNEM_OK;
 }

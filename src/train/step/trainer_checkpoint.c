@@ -286,7 +286,8 @@ mnem_status mnem_trainer_resume(mnem_trainer *t, const char *path, char *note, s
     if (status == MNEM_OK) status = agree_on_file(t, c);
     if (status == MNEM_OK) {
         status = load(t, c, note, n);
-        if (status != MNEM_OK) status = mnem__fail_in(status, "%s", path);
+        if (status != MNEM_OK && strncmp(mnem_last_error(), path, strlen(path)) != 0)
+            status = mnem__fail_in(status, "%s", path);
         status = mnem__ranks_agree(t->setup.comm, status);
     }
     mnem__checkpoint_close(c);

@@ -142,7 +142,9 @@ static void what_is_no_running_program_is_refused(void **state) {
     write_file(at("cut"), whole, 2000);
     r = RUN("top", at("cut"));
     assert_int_equal(r.code, 1);
-    has(r.err, "cut: the status file is cut off: it has 2000 bytes, expected 4968\n");
+    has(r.err,
+        "cut: the status file is cut off: it has 2000 bytes, expected 4968; copy it again, or "
+        "give the PID of the process\n");
     ((mnem_monitor_file *)(void *)whole)->view.process_start++;
     write_file(at("dead"), whole, sizeof whole);
     r = RUN("top", at("dead"), "--json");

@@ -168,7 +168,7 @@ static void a_run_resumes_only_with_its_text(void **state) {
     fclose(file);
     tool_result r = TRAIN("--out", out, "--resume");
     assert_int_equal(r.code, 1);
-    assert_non_null(strstr(r.err, "was trained on another text"));
+    assert_non_null(strstr(r.err, "was trained on other tokens"));
     assert_non_null(strstr(r.err, "text.txt has changed"));
     assert_int_equal(truncate(text, end), 0);
     r = TRAIN("--out", out, "--resume", "--stop-after", "3");

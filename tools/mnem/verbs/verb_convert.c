@@ -6,6 +6,7 @@
 
 #include "options.h"
 #include "output_file.h"
+#include "stage.h"
 
 typedef struct convert_options {
     tool_args args;
@@ -98,6 +99,7 @@ static int verb_convert(const tool_args *args) {
     static work w;
     const convert_options *o = (const convert_options *)args;
     if (!o->out) return tool_usage("convert", "--out FILE is missing; it names the file to write");
+    if (tool_pre_check(o->pre) != TOOL_OK) return TOOL_FAILED;
     w.args = args;
     w.asked = o;
     tool_progress_quiet(args->quiet);

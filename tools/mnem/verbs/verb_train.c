@@ -97,10 +97,10 @@ static int create(train_run *run) {
     status = begin_weights(run, &same_text);
     if (status != MNEM_OK) return tool_fail(status);
     if (!same_text)
-        return tool_failed("the run in %s was trained on another text (%s): restore that text, or "
-                           "start a new run in another --out",
-                           run->out,
-                           *run->corpus_info.reason ? run->corpus_info.reason : "other tokens");
+        return tool_failed(
+            "the run in %s was trained on other tokens (%s): restore its text and tokenizer, or "
+            "start a new run in another --out",
+            run->out, *run->corpus_info.reason ? run->corpus_info.reason : "other tokens");
     return TOOL_OK;
 }
 

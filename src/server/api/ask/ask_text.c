@@ -35,9 +35,10 @@ bool ask_read_text(ask_reader *r) {
         !api_get_whole(r->root, "best_of", 1, ASK_CHOICES, &best, r->error))
         return false;
     if (best != r->ask->n)
-        return api_refuse(
-            r->error, 400, "best_of",
-            "'best_of' is greater than 'n', which is not supported: set both to the same number");
+        return api_refuse(r->error, 400, "best_of",
+                          "'best_of' is %d, but 'n' is %d, which is not supported: set both to the "
+                          "same number, or leave out 'best_of'",
+                          (int)best, (int)r->ask->n);
     r->ask->logprobs = top >= 0;
     r->ask->top = top > 0 ? (int32_t)top : 0;
     return read_prompt(r) && ask_refuse_known(r, refused) && ask_read_tokens(r, "max_tokens") &&

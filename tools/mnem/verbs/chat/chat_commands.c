@@ -88,21 +88,13 @@ static int command_help(chat *c, const char *rest) {
 
 /* ---- which one ---- */
 
-static bool has_word(const char *words, const char *word, size_t n) {
-    for (; words; words = strchr(words, ' ')) {
-        words += *words == ' ';
-        if (strcspn(words, " ") == n && strncmp(words, word, n) == 0) return true;
-    }
-    return false;
-}
-
 /* NULL: none, or several begin so; their count goes to *like. */
 static const chat_entry *find(const char *word, size_t n, int *like) {
     const chat_entry *found = NULL;
     *like = 0;
     for (int i = 0; i < COMMANDS; i++) {
         const chat_entry *e = &commands[i];
-        if (has_word(e->name, word, n) || has_word(e->also, word, n)) return e;
+        if (tool_has_word(e->name, word, n) || tool_has_word(e->also, word, n)) return e;
         if (n < 2 || strncmp(e->name, word, n) != 0) continue;
         found = e;
         ++*like;
