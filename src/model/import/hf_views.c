@@ -92,9 +92,7 @@ static mnem_status transpose_each(const maker *m, int64_t down, int odd) {
     if (m->t->dims != 3)
         return bad(m, "the shape must be [experts, columns, rows]; download the folder again");
     if (s[2] % down)
-        return bad(
-            m,
-            "the last dimension must be even, as gate and up alternate; download the folder again");
+        return bad(m, "the last dimension must be even (gate and up alternate); download it again");
     m->made->shape[1] = s[2] / down;
     m->made->shape[2] = s[1];
     m->made->view.stride = s[1] * s[2];
