@@ -251,7 +251,8 @@ static mnem_status put_ernie(const writer *w) {
     MNEM__TRY(mnem__hf_size(w->c, "num_hidden_layers", LAYERS_MAX, &layers));
     MNEM__TRY(mnem__hf_size(w->c, "moe_intermediate_size", MOST / 1024, &width));
     if (!isnan(end) && end != -1 && end != (double)(layers - 1))
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: moe_layer_end_index: %g isn't supported (%d is)",
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: moe_layer_end_index: %g isn't supported (%d, the last layer, is)",
                           w->c->path, end, (int)(layers - 1));
     mnem__put_u32(w->folder, ".interleave_moe_layer_step", 1);
     MNEM__TRY(put_count(w, ".leading_dense_block_count", "moe_layer_start_index"));

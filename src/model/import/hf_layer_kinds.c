@@ -170,10 +170,8 @@ mnem_status mnem__hf_put_head_kinds(mnem__folder *folder, const mnem__hf_config 
     int64_t layers, number;
     MNEM__TRY(mnem__hf_size(c, "num_hidden_layers", MNEM__HF_LAYERS_MAX, &layers));
     MNEM__TRY(mnem__hf_size(c, "num_attention_heads", DIM_MOST, &number));
-    if (list && (list->kind != MNEM__JSON_LIST || list->count != (uint64_t)layers))
-        return mnem__fail(MNEM_BAD_FILE,
-                          "%s: num_attention_heads_per_layer: expected a list of %d layers",
-                          c->path, (int)layers);
+    if (list)
+        MNEM__TRY(mnem__hf_check_list(c, "num_attention_heads_per_layer", list, layers, "layers"));
     int32_t *heads = mnem__folder_alloc(folder, (size_t)layers * sizeof *heads);
     if (!heads) return folder->status;
     for (int64_t i = 0; i < layers; i++) {
@@ -385,10 +383,7 @@ mnem_status mnem__hf_put_step(mnem__folder *folder, const mnem__hf_config *c) {
 static mnem_status find_list(const mnem__hf_config *c, const char *name, int64_t layers,
                              const mnem__node **list) {
     *list = mnem__hf_find(c, name);
-    if (!*list || ((*list)->kind == MNEM__JSON_LIST && (*list)->count == (uint64_t)layers))
-        return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE, "%s: %s: expected a list of %d layers", c->path, name,
-                      (int)layers);
+    return *list ? mnem__hf_check_list(c, name, *list, layers, "layers") : MNEM_OK;
 }
 
 /* Above how many deviations from the mean a normal number is but for that share. Floats are rounded

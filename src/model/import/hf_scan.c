@@ -67,9 +67,7 @@ static mnem_status put_layer_heads(mnem__folder *folder, const mnem__hf_config *
     MNEM__TRY(mnem__hf_size(c, "num_hidden_layers", MNEM__HF_LAYERS_MAX, &layers));
     int32_t *heads = mnem__folder_alloc(folder, (size_t)layers * sizeof *heads);
     if (!heads) return folder->status;
-    if (!types || types->kind != MNEM__JSON_LIST || types->count != (uint64_t)layers)
-        return mnem__fail(MNEM_BAD_FILE, "%s: layer_types: expected a list of %d layers", c->path,
-                          (int)layers);
+    MNEM__TRY(mnem__hf_check_list(c, "layer_types", types, layers, "layers"));
     for (uint32_t i = 0; i < layers; i++) {
         const mnem__node *type = mnem__node_at(types, i);
         const bool attends = is_one_of(type, "attention", "full_attention");

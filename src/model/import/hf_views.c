@@ -430,7 +430,8 @@ static mnem_status take_factor(const mnem__hf_config *c, const char *name, const
     const bool silent = !node || node->kind == MNEM__JSON_NULL;
     const double number = silent ? 1 : mnem__node_number(node, NAN);
     if (!(number >= -1e6 && number <= 1e6))
-        return mnem__fail(MNEM_BAD_FILE, "%s: %s: expected numbers of -1e6 to 1e6", c->path, name);
+        return mnem__fail(MNEM_BAD_FILE, "%s: %s: is %g, expected numbers of -1e6 to 1e6", c->path,
+                          name, number);
     *out = (float)number;
     return MNEM_OK;
 }
@@ -438,8 +439,8 @@ static mnem_status take_factor(const mnem__hf_config *c, const char *name, const
 /* A list that the file has is as long as the class's. */
 static mnem_status check_list(const mnem__hf_config *c, const char *name, const mnem__node *list,
                               uint32_t count) {
-    if (!list || (list->kind == MNEM__JSON_LIST && list->count == count)) return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE, "%s: %s: expected a list of %u numbers", c->path, name, count);
+    if (!list) return MNEM_OK;
+    return mnem__hf_check_list(c, name, list, count, "numbers");
 }
 
 /* Of the rows of gates, x, B, C and steps. */

@@ -300,7 +300,8 @@ mnem_status mnem__tokenizer_create_of(const mnem__token_source *source,
     if (status != MNEM_OK) {
         mnem_tokenizer_destroy(t);
         const bool of_file = status == MNEM_BAD_FILE || status == MNEM_UNSUPPORTED;
-        return model && of_file ? mnem__fail_in(status, "%s", model->path) : status;
+        if (!model || !of_file) return status;
+        return mnem__model_refused(mnem__fail_in(status, "%s", model->path), model->source != NULL);
     }
     mnem__token_work_trim(&t->work);
     *tokenizer = t;
