@@ -56,6 +56,10 @@ static void words_of_the_other_programs_do_so_too(void **state) {
     assert_null(strstr(r.err, "max_tokens"));
     r = RUN("search", "llama");
     has(&r, 2, "models/get_model");
+    r = RUN("help", "runn");
+    has(&r, 2, "did you mean run?");
+    r = RUN("help", "llama-server");
+    has(&r, 2, "did you mean: mnem serve");
     r = RUN("convert_hf_to_gguf.py", "x");
     has(&r, 2, "did you mean: mnem convert");
 }
