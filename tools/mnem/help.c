@@ -309,6 +309,13 @@ static void words_options(FILE *file) {
 static const tool_option options[] = {{0}}; /* but --help */
 static tool_args asked;
 
+static int refuse_topic(const char *topic) {
+    const char *instead = tool_foreign_verb(topic), *near = tool_near_verb(topic);
+    if (instead) return tool_usage(NULL, "\"%s\" is not a verb; %s", topic, instead);
+    if (near) return tool_usage(NULL, "\"%s\" is not a verb; did you mean %s?", topic, near);
+    return tool_usage(NULL, "\"%s\" is not a verb; mnem help all lists the verbs", topic);
+}
+
 static int verb_help(const tool_args *args) {
     const char *topic = args->operand[0];
     if (!topic) {
@@ -329,7 +336,7 @@ static int verb_help(const tool_args *args) {
     else if (strcmp(topic, "options") == 0)
         words_options(stdout);
     else
-        return tool_usage(NULL, "\"%s\" is not a verb; mnem help all lists the verbs", topic);
+        return refuse_topic(topic);
     return tool_out_end();
 }
 
