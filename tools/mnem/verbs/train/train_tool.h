@@ -45,8 +45,10 @@ typedef struct train_options {
     tool_template_asked template;
     const char *data, *config, *out, *init, *lora_targets, *distill, *sample;
     int32_t lora, context, vocab, distill_on, shard; /* the last two: of their words */
+    int32_t batch_each, accumulate;
     double lora_alpha, distill_weight, distill_temperature, seconds, epochs, rate, heldout;
-    uint64_t steps, tokens, stop_after, save_every, seed;
+    double weight_decay, clip;
+    uint64_t steps, tokens, stop_after, save_every, seed, warmup;
     const char *trace, *export; /* export: the file; NULL: the run goes on */
     bool any_bytes, resume, dry_run, masked, no_history, adapt;
 } train_options;
