@@ -387,6 +387,11 @@ static void a_data_set_that_is_read_as_text_is_told(void **state) {
     if (!strstr(r.err,
                 "JSON lines of prompts and completions, but this verb reads it as plain text"))
         fail_msg("%s", r.err);
+    strcpy(lines, "question,answer\n");
+    for (int i = 0; i < 40; i++) strcat(lines, "what is the sea,it is wide\n");
+    r = RUN("perplexity", at("base/model.gguf"), tool_file("t.csv", lines), "--ctx", "32");
+    succeed(r);
+    assert_non_null(strstr(r.err, "t.csv is a table (CSV), but this verb reads it as plain text"));
     r = RUN("perplexity", at("base/model.gguf"), at("text.txt"), "--ctx", "32");
     succeed(r);
     assert_null(strstr(r.err, "reads it as plain text"));

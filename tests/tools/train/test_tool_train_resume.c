@@ -121,6 +121,14 @@ static void a_plan_is_of_the_steps_that_are_left(void **state) {
     const double step = number(r.out, "\"seconds_per_step\":");
     const double steps = number(strstr(r.out, "\"all\":"), "\"steps\":");
     assert_true(step > 0 && steps > 1.9 * step && steps < 2.1 * step);
+    r = TRAIN("--resume", at("left"), "--stop-after", "7", "--dry-run", "--json");
+    succeed(r);
+    assert_true(strstr(r.err, "· 1 of 8 steps (--stop-after 7)"));
+    assert_true(number(r.out, "\"steps_left\":") == 1);
+    assert_true(number(strstr(r.out, "\"all\":"), "\"held_out\":") == 0);
+    r = TRAIN("--resume", at("left"), "--export", at("left.gguf"));
+    succeed(r);
+    assert_null(strstr(r.err, "steps left"));
 }
 
 static void the_folder_may_stand_behind_resume(void **state) {

@@ -262,9 +262,13 @@ void dataset_name(const dataset_look *look, char text[80]) {
 }
 
 void dataset_note(const char *path) {
-    char name[80];
+    char name[80], separator;
     dataset_look look;
     dataset_look_at(path, &look);
+    if (look.shape == DATASET_NONE && is_file(path) && dataset_is_table(path, &separator))
+        tool_message("warning: %s is a table (CSV), but this verb reads it as plain text, column "
+                     "names and separators included",
+                     path);
     if (look.shape == DATASET_NONE || *look.why) return;
     dataset_name(&look, name);
     tool_message("warning: %s has the format %s, but this verb reads it as plain text, JSON syntax "

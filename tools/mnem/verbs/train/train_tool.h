@@ -284,7 +284,9 @@ void train_slow_end(train_slow *slow);
 bool train_wants_look(const train_run *run, uint64_t step);
 /* The loss of held-out text and a sample, unless this step has them. */
 mnem_status train_look(train_run *run);
-/* Steps that a run has still to do; 0 where their number isn't known. */
+/* Does --stop-after end the run before its last step? */
+bool train_stops_before(const train_run *run);
+/* Steps that the run, or this part of it, has still to do; 0 where their number isn't known. */
 int64_t train_steps_left(const train_run *run);
 /* Predicted seconds of these; zeros: not known. */
 typedef struct train_times {
