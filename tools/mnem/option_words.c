@@ -171,8 +171,9 @@ static const struct {
      "a JSON file for --config (default: a tenth)"},
     {"save-steps", REFUSED, "mnem train has --save-every"},
     {"save-strategy", A_VALUE, "a training run writes a checkpoint each minute, or --save-every"},
-    {"deepspeed fsdp", REFUSED,
+    {"deepspeed fsdp num-processes nproc-per-node", REFUSED,
      "mpirun -n N mnem train divides the batch and the optimizer's state (--shard)"},
+    {"train training", REFUSED, "mnem train --dry-run prints the plan of a training run"},
     {"neftune-noise-alpha", REFUSED, "no noise is added to embeddings; leave it out"},
     {"gradient-checkpointing grad-checkpoint", MAYBE_A_SWITCH,
      "the plan recomputes activations where --memory needs it"},
@@ -311,6 +312,7 @@ const char *tool_foreign_verb(const char *word) {
         {"pull push list ls rm cp create download",
          "mnem keeps no store of models; models/get_model NAME FOLDER downloads a small one, mnem "
          "info FILE shows one, mnem run FILE runs one"},
+        {"pool memory snapshot profile", "did you mean: mnem report TRACE, or mnem replay TRACE"},
         {"stop", "Ctrl-C or SIGTERM ends mnem serve"},
     };
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
@@ -352,8 +354,9 @@ static int check_run_folder(const char *verb, const char *name) {
             name, name);
     return tool_usage(verb,
                       "%s is the folder of an unfinished training run and has no model yet: mnem "
-                      "train --resume %s continues it",
-                      name, name);
+                      "train --resume %s continues it, and mnem train --resume %s --export FILE "
+                      "writes what it has so far",
+                      name, name, name);
 }
 
 static bool is_folder(const char *path) {
@@ -387,8 +390,9 @@ int tool_adapter_path(const char *verb, const char *name, char path[PATH_MAX]) {
                           name, name);
     return tool_usage(verb,
                       "%s is the folder of an unfinished training run and has no adapter yet: mnem "
-                      "train --resume %s continues it",
-                      name, name);
+                      "train --resume %s continues it, and mnem train --resume %s --export FILE "
+                      "writes the adapter so far",
+                      name, name, name);
 }
 
 /* Letters only: a word of a text rather than a file or "llama3:8b". */
