@@ -261,7 +261,8 @@ static int verb_train(const tool_args *args) {
     if (code == TOOL_OK && run.asked->dry_run)
         code = train_plan_ways(&run);
     else if (code == TOOL_OK && !run.finished) {
-        code = create(&run);
+        if (!run.asked->export) code = train_folder_room(&run);
+        if (code == TOOL_OK) code = create(&run);
         if (code == TOOL_OK) code = run.asked->export ? train_export(&run) : train_on(&run);
     }
     return close_run(&run, code);

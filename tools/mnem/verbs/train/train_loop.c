@@ -37,6 +37,8 @@ static int fail_run(const train_run *run, mnem_status status) {
         tool_message(
             "the last checkpoint, %s, is complete: mnem train --out %s --resume continues from it",
             path, run->out);
+    else if (status != MNEM_CANCELLED && !train_follows())
+        tool_message("the run in %s has no checkpoint yet: what it has learned is lost", run->out);
     return code;
 }
 

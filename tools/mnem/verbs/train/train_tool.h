@@ -212,6 +212,8 @@ int train_folder_open(train_run *run);
 int train_folder_spool(train_run *run);
 /* The run has begun: config.json and what it needs appear in the folder. */
 int train_folder_keep(train_run *run);
+/* Has the disk room for the checkpoints and the result? Asked before the weights are read. */
+int train_folder_room(const train_run *run);
 /* What a run made that didn't begin is taken away. */
 void train_folder_close(train_run *run);
 
