@@ -91,8 +91,9 @@ static int check_run_folder(const char *verb, const char *name) {
             name, name);
     return tool_usage(verb,
                       "%s is the folder of an unfinished training run and has no model yet: mnem "
-                      "train --resume %s continues it",
-                      name, name);
+                      "train --resume %s continues it, and mnem train --resume %s --export FILE "
+                      "writes what it has so far",
+                      name, name, name);
 }
 
 static bool is_folder(const char *path) {
@@ -126,8 +127,9 @@ int tool_adapter_path(const char *verb, const char *name, char path[PATH_MAX]) {
                           name, name);
     return tool_usage(verb,
                       "%s is the folder of an unfinished training run and has no adapter yet: mnem "
-                      "train --resume %s continues it",
-                      name, name);
+                      "train --resume %s continues it, and mnem train --resume %s --export FILE "
+                      "writes the adapter so far",
+                      name, name, name);
 }
 
 /* Letters only: a word of a text rather than a file or "llama3:8b". */

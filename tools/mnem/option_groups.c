@@ -127,8 +127,8 @@ const tool_option tool_session_options[] = {
 #define AT(field) offsetof(tool_training_asked, field)
 const tool_option tool_batch_options[] = {
     {"batch", 'b', "N", TOOL_VALUE_COUNT, AT(batch), .least = 1, .most = 1 << 20,
-     .also = "batch-size per-device-train-batch-size",
-     .help = "number of sequences per training step (default: 12, or the "
+     .also = "batch-size",
+     .help = "number of sequences per training step, of all ranks together (default: 12, or the "
              "config's; 8 with --lora)"},
     {"micro-batch", 0, "N", TOOL_VALUE_COUNT, AT(micro_batch), .least = 1, .most = 1 << 20,
      .help = "number of sequences per forward and backward pass; must divide the batch (default: "
