@@ -141,6 +141,21 @@ static void bound_kept(mnem_scheduler *s) {
     }
 }
 
+/* What was hit again of others, and the lane has too, is kept in the lane: it was needed last. The
+ * others may go then, from their ends on: of a conversation's turns only the last one is worth
+ * it. */
+static void take_kept(mnem_scheduler *s, mnem__lane *lane) {
+    for (int32_t i = 0; i < s->lanes; i++) {
+        mnem__lane *other = &s->lane[i];
+        const int32_t n = other->kept;
+        if (other == lane || other->state != MNEM__LANE_CACHED || other->tree != lane->tree)
+            continue;
+        if (n == 0 || n > lane->count || alike(lane->ids, other->ids, n) < n) continue;
+        lane->kept = mnem__max_i32(lane->kept, n);
+        other->kept = 0;
+    }
+}
+
 void mnem__prefix_keep(mnem_scheduler *s, mnem__lane *lane) {
     const int32_t length = mnem__lane_length(lane);
     bool useless =
@@ -166,6 +181,7 @@ void mnem__prefix_keep(mnem_scheduler *s, mnem__lane *lane) {
     lane->count = length;
     lane->kept = mnem__min_i32(lane->kept, length);
     lane->used = ++s->clock;
+    take_kept(s, lane);
     bound_kept(s);
 }
 
