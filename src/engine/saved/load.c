@@ -341,7 +341,7 @@ static void take_state(mnem_sequence *s) {
     mnem__kv_pages_cut(&e->pages[MNEM__KV_STATES], table, 0);
     table->page[0] = s->load.state_page;
     table->used = 1;
-    if (e->snapshots.most > 0)
+    if (mnem__snapshots_any(&e->snapshots))
         mnem__snapshots_take(&e->snapshots, mnem__sequence_snapshots(s), s->load.ready,
                              s->load.state_page, true);
 }
