@@ -241,6 +241,18 @@ void mnem__snapshots_take(mnem__snapshots *x, mnem__snapshot_list *list, int32_t
         (void)append_stored(x, list, position, page, asked);
 }
 
+void mnem__snapshots_insert(mnem__snapshots *x, mnem__snapshot_list *list, int32_t position,
+                            int32_t page) {
+    int32_t i = list->count;
+    if (x->used == x->most || list->count == x->each) return;
+    while (i > 0 && list->at[i - 1].position > position) i--;
+    if (i > 0 && list->at[i - 1].position == position) return;
+    memmove(&list->at[i + 1], &list->at[i], (size_t)(list->count - i) * sizeof *list->at);
+    list->at[i] = (mnem__snapshot){.position = position, .page = page, .used = x->clock};
+    list->count++;
+    hold(x, page);
+}
+
 bool mnem__snapshots_put_away(mnem__snapshots *x, mnem__snapshot_list *list, int32_t position,
                               int32_t page) {
     const mnem__snapshot *there = mnem__snapshots_find(list, position);

@@ -67,6 +67,10 @@ mnem__snapshot *mnem__snapshots_find(const mnem__snapshot_list *list, int32_t n)
  * Nothing happens where others are worth more. */
 void mnem__snapshots_take(mnem__snapshots *snapshots, mnem__snapshot_list *list, int32_t position,
                           int32_t page, bool asked);
+/* Keeps a page as the state of any position, where there is room for it in memory and in the list;
+ * nothing goes for it. */
+void mnem__snapshots_insert(mnem__snapshots *snapshots, mnem__snapshot_list *list, int32_t position,
+                            int32_t page);
 /* Makes to, which is empty, hold those of from up to position n. */
 void mnem__snapshots_share(mnem__snapshots *snapshots, const mnem__snapshot_list *from, int32_t n,
                            mnem__snapshot_list *to);
