@@ -247,6 +247,7 @@ typedef struct mnem_scheduler_stats {
     double aside_swap_seconds, aside_recompute_seconds;
     double swap_bytes_per_s; /* recent rate of both; first a guess, or that of options */
     uint64_t swap_bytes_out, swap_bytes_in, swap_bytes_live;
+    uint64_t snapshots_out, snapshots_in; /* states of earlier positions: of these bytes */
     uint64_t swap_failures;     /* pages that couldn't be written or read; computed again */
     char swap_failure[160];     /* why, of the last one: "swap file: can't be written (...)" */
     uint64_t tokens_recomputed; /* after preemptions */

@@ -32,22 +32,30 @@ static uint64_t row_at(uint64_t index) {
 
 /* ---- out ---- */
 
-/* Cached lanes into order, what was needed last first. */
-/* Without what would run again from a state that is gone: a save needs the state. */
-static void cut_to_states(mnem_scheduler *s) {
+/* Without what would run again from a state that is gone; one that is in the swap file is read
+ * back, as long as there are pages. */
+static bool cut_to_state(mnem__lane *lane) {
+    mnem_sequence *of = lane->sequence;
+    for (int32_t ready = of->ready; ready > 0; ready = of->ready) {
+        const bool is_live = of->table[MNEM__KV_STATES].used > 0;
+        if (is_live && mnem_sequence_length(of) == ready) {
+            lane->count = ready;
+            lane->kept = mnem__min_i32(lane->kept, ready);
+            return true;
+        }
+        if (mnem_sequence_truncate(of, ready) != MNEM_OK) return false;
+    }
+    return false;
+}
+
+void mnem__cache_cut(mnem_scheduler *s) {
     for (int32_t i = 0; i < s->lanes && mnem__engine_has_states(s->engine); i++) {
         mnem__lane *lane = &s->lane[i];
-        if (lane->state != MNEM__LANE_CACHED) continue;
-        const int32_t ready = lane->sequence->ready;
-        if (ready == 0 || mnem_sequence_truncate(lane->sequence, ready) != MNEM_OK) {
-            mnem__lane_free(lane);
-            continue;
-        }
-        lane->count = ready;
-        lane->kept = mnem__min_i32(lane->kept, ready);
+        if (lane->state == MNEM__LANE_CACHED && !cut_to_state(lane)) mnem__lane_free(lane);
     }
 }
 
+/* Cached lanes into order, what was needed last first. */
 static int32_t sort_lanes(mnem_scheduler *s) {
     int32_t count = 0;
     for (int32_t i = 0; i < s->lanes; i++) {
@@ -94,7 +102,7 @@ static row row_of(const mnem_scheduler *s, int32_t index, uint64_t at) {
 
 mnem_status mnem__cache_save(mnem_scheduler *s, int fd, uint64_t bytes_most) {
     mnem__checksum sum;
-    cut_to_states(s);
+    mnem__cache_cut(s);
     int32_t count = sort_lanes(s);
     uint64_t at = mnem__align_up(row_at((uint64_t)count), ALIGNMENT);
     mnem__checksum_init(&sum);

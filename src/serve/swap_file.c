@@ -355,3 +355,59 @@ void mnem__swap_drop(mnem__swap_file *f, mnem__swap_job *job) {
     pthread_mutex_unlock(&f->lock);
     job->state = MNEM__SWAP_NONE;
 }
+
+/* ---- states ---- */
+
+uint64_t mnem__swap_pages_at(const mnem__swap_file *f) {
+    return HEAD_BYTES + f->region_bytes * (uint64_t)f->engine->sequences;
+}
+
+/* What moving a page came to. */
+static mnem_status note_page(mnem__swap_file *f, mnem_status status, uint64_t bytes, double start,
+                             uint64_t *moved) {
+    pthread_mutex_lock(&f->lock);
+    if (status == MNEM_OK) {
+        *moved += bytes;
+        note_rate(f, bytes, mnem__seconds() - start);
+    } else {
+        note_failure(f, strchr(mnem_last_error(), ':'));
+    }
+    pthread_mutex_unlock(&f->lock);
+    return status;
+}
+
+mnem_status mnem__swap_page_write(mnem__swap_file *f, uint64_t at, mnem__location from,
+                                  uint64_t bytes, uint64_t *sum) {
+    const double start = mnem__seconds();
+    mnem__checksum checksum;
+    mnem__checksum_init(&checksum);
+    mnem__checksum_add(&checksum, &at, sizeof at);
+    const mnem_status status = mnem__saved_write_from(f->fd, at, from, bytes, &checksum);
+    *sum = mnem__checksum_get(&checksum);
+    MNEM__TRY(note_page(f, status, bytes, start, &f->bytes_out));
+    pthread_mutex_lock(&f->lock);
+    f->bytes_live += bytes;
+    pthread_mutex_unlock(&f->lock);
+    return MNEM_OK;
+}
+
+mnem_status mnem__swap_page_read(mnem__swap_file *f, uint64_t at, mnem__location to, uint64_t bytes,
+                                 uint64_t sum) {
+    const double start = mnem__seconds();
+    mnem__checksum checksum;
+    mnem__checksum_init(&checksum);
+    mnem__checksum_add(&checksum, &at, sizeof at);
+    mnem_status status = mnem__saved_read_to(f->fd, at, to, bytes, &checksum);
+    if (status == MNEM_OK && mnem__checksum_get(&checksum) != sum)
+        status = mnem__fail(
+            MNEM_BAD_FILE,
+            "swap file: another program changed the file; use a file that no other program writes");
+    return note_page(f, status, bytes, start, &f->bytes_in);
+}
+
+void mnem__swap_page_drop(mnem__swap_file *f, uint64_t at, uint64_t bytes) {
+    fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)bytes);
+    pthread_mutex_lock(&f->lock);
+    f->bytes_live -= bytes;
+    pthread_mutex_unlock(&f->lock);
+}

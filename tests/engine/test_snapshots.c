@@ -257,6 +257,34 @@ static void a_save_has_the_snapshots_too(void **state) {
     }
 }
 
+/* The last ones first; of those that stay, the positions don't change. */
+static void a_load_has_the_snapshots_that_fit(void **state) {
+    (void)state;
+    for (int32_t most = 0; most <= 7; most++) {
+        engine_case c;
+        mnem_sequence *s;
+        mnem_saved saved;
+        const int fd = new_file();
+        open_with(&c, 16, 12);
+        must(mnem_sequence_create(c.engine, &s));
+        check(&c, s, 150);
+        must(mnem_sequence_save(s, text, 0, fd, 0));
+        engine_case_close(&c);
+        open_with(&c, 16, most);
+        must(mnem_saved_open(c.engine, fd, 0, &saved));
+        must(mnem_sequence_create(c.engine, &s));
+        must(mnem_sequence_load(s, &saved, 150));
+        const int32_t used = most < 5 ? most : 5; /* of 150, 128, 96, 64 and 32 */
+        assert_int_equal(pages_of(&c).snapshots_used, used);
+        must(mnem_sequence_truncate(s, 149));
+        assert_int_equal(check(&c, s, 150), used > 1 ? 149 - 128 : 149);
+        must(mnem_sequence_truncate(s, 70));
+        assert_int_equal(check(&c, s, LENGTH), used > 3 ? 70 - 64 : 70);
+        close(fd);
+        engine_case_close(&c);
+    }
+}
+
 /* ---- random mixes ---- */
 
 static uint64_t state_;
@@ -358,6 +386,7 @@ int main(void) {
         cmocka_unit_test(what_costs_the_least_goes_first),
         cmocka_unit_test(a_stopped_step_goes_on_from_a_snapshot),
         cmocka_unit_test(a_save_has_the_snapshots_too),
+        cmocka_unit_test(a_load_has_the_snapshots_that_fit),
         cmocka_unit_test(random_mixes_have_the_bits_of_a_text_that_never_was_cut),
     };
     return cmocka_run_group_tests(tests, prepare, NULL);
