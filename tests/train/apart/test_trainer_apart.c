@@ -87,7 +87,10 @@ static told train(const mnem_train_options *options, const mnem_model *loaded,
     o.ledger = ledger_new(0);
     o.device = device;
     must(mnem_train_plan_make(&o, &plan));
-    if (o.micro_batch) memset(plan.keep, 0, sizeof plan.keep); /* all is recomputed */
+    if (o.micro_batch) { /* all is recomputed, and the teacher's layers are read */
+        memset(plan.keep, 0, sizeof plan.keep);
+        plan.teacher_streamed = o.distill.teacher != NULL;
+    }
     must(mnem_trainer_create(&o, &plan, &t));
     mnem_trainer_init(t, 7);
     if (loaded) must(mnem_trainer_load(t, loaded));
