@@ -15,11 +15,12 @@ enum { SIZE = 3 };
 
 static const char *model;
 
-/* there: which ranks are there, a bit each. Each has a device of its own. */
+/* there: which ranks are there, a bit each. Each has a device of its own, the second one of another
+ * kind. */
 static void run_there(rank *ranks, unsigned there) {
     mnem_device *devices[SIZE] = {NULL};
     for (int i = 0; i < SIZE; i++) {
-        if (there >> i & 1) devices[i] = device_open("apart", 0);
+        if (there >> i & 1) devices[i] = device_open(i == 1 ? "hidden" : "apart", 0);
         ranks[i].options.device = devices[i];
     }
     run_ranks(ranks, SIZE);
