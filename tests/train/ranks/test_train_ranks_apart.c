@@ -160,7 +160,7 @@ static void a_device_that_fails_ends_all_ranks(void **state) {
 int main(void) {
     fill_tokens();
     model = kit_path("model.gguf");
-    make_model(model, "--arch llama --heads 4 --kv-heads 2 --type F16 --tied");
+    make_model(model, "--arch llama --heads 4 --kv-heads 2 --type Q8_0 --tied");
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whatever_is_sharded_the_bits_are_the_hosts),
         cmocka_unit_test(so_are_those_of_adapters_of_a_teacher_and_of_a_checkpoint),
