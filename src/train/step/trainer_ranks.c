@@ -209,20 +209,9 @@ mnem_status mnem__trainer_share(mnem_trainer *t, mnem__part part) {
 
 typedef struct update {
     mnem_trainer *t;
-    double norm;
+    word found; /* by this rank; then by all: the norm, and the first number that isn't finite */
     mnem__optimizer_step_args step;
 } update;
-
-static void find_norm(const mnem_worker *worker, void *context) {
-    update *u = context;
-    const double norm = mnem__optimizer_norm(worker, u->t->norms, u->t->gradients);
-    if (worker->index == 0) u->norm = norm;
-}
-
-static void take_step(const mnem_worker *worker, void *context) {
-    const update *u = context;
-    mnem__optimizer_step(worker, u->t->optimizer, &u->step);
-}
 
 /* The first number of this rank's that isn't finite, as one of the parameters. */
 static void find_bad(const mnem_trainer *t, word *w) {
@@ -232,24 +221,32 @@ static void find_bad(const mnem_trainer *t, word *w) {
         if (s->segments[i].name == s->parts[part].name) w->bad_segment = i;
 }
 
-/* The norm of all, from the squares in the order of the ranks; *bad the first that isn't finite. */
-static mnem_status norm_of_all(mnem_trainer *t, update *u, word *bad) {
-    word mine = {.bad_segment = -1, .bad_place = -1};
-    MNEM__TRY(mnem__device_enter(t->taken.device));
-    mnem_team_run(t->team, find_norm, u);
-    mine.norm = u->norm;
-    if (!isfinite(u->norm)) find_bad(t, &mine);
-    mnem__device_leave(t->taken.device);
-    MNEM__TRY(gather_words(t->setup.comm, &mine));
+static void find_norm(const mnem_worker *worker, void *context) {
+    update *u = context;
+    const double norm = mnem__optimizer_norm(worker, u->t->norms, u->t->gradients);
+    if (worker->index != 0) return;
+    u->found = (word){.norm = norm, .bad_segment = -1, .bad_place = -1};
+    if (!isfinite(norm)) find_bad(u->t, &u->found);
+}
+
+static void take_step(const mnem_worker *worker, void *context) {
+    const update *u = context;
+    mnem__optimizer_step(worker, u->t->optimizer, &u->step);
+}
+
+/* The norm of all is of the squares in the order of the ranks. */
+static mnem_status norm_of_all(mnem_trainer *t, update *u) {
+    MNEM__TRY(mnem__trainer_team_run(t, find_norm, u));
+    MNEM__TRY(gather_words(t->setup.comm, &u->found));
     double squares = 0;
-    *bad = (word){.bad_segment = -1, .bad_place = -1};
+    u->found = (word){.bad_segment = -1, .bad_place = -1};
     for (int32_t i = 0; i < mnem_comm_size(t->setup.comm); i++) {
         const word *w = &words[i];
         squares += w->norm * w->norm;
         if (w->bad_segment < 0) continue;
-        if (bad->bad_segment < 0 || w->bad_segment < bad->bad_segment) *bad = *w;
+        if (u->found.bad_segment < 0 || w->bad_segment < u->found.bad_segment) u->found = *w;
     }
-    u->norm = sqrt(squares);
+    u->found.norm = sqrt(squares);
     return MNEM_OK;
 }
 
@@ -257,14 +254,13 @@ static mnem_status update_ours(mnem_trainer *t, const mnem__optimizer_update_arg
                                mnem__optimizer_update_result *r) {
     const bool whole = t->setup.o.shard == MNEM_SHARD_NONE;
     update u = {.t = t};
-    word bad;
-    MNEM__TRY(norm_of_all(t, &u, &bad));
-    const double norm = u.norm * fabs(args->scale);
+    MNEM__TRY(norm_of_all(t, &u));
+    const double norm = u.found.norm * fabs(args->scale);
     *r = (mnem__optimizer_update_result){.norm = norm,
                                          .clip = mnem__clip_factor(norm, args->norm_max),
                                          .applied = isfinite(norm),
-                                         .bad_segment = bad.bad_segment,
-                                         .bad_place = bad.bad_place};
+                                         .bad_segment = u.found.bad_segment,
+                                         .bad_place = u.found.bad_place};
     if (r->applied && whole) MNEM__TRY(mnem__trainer_share(t, MNEM__PART_GRADIENTS));
     u.step = (mnem__optimizer_step_args){.weights = args->weights,
                                          .gradients = args->gradients,
