@@ -82,6 +82,7 @@ static mnem_status load(mnem_engine *e, const mnem__setup *setup) {
         .part = e->map->shape.rows, .head_dim = e->map->shape.head_dim, .threads = setup->threads};
     mnem__relay_shape relay = mnem__engine_relay(setup, &e->choice);
     relay.mine = &mine;
+    relay.device = e->taken.apart ? e->device : NULL;
     MNEM__TRY(mnem__relay_start(&e->relay, o->comm, &relay, part_host(e, MNEM__PART_RELAY),
                                 e->tables.requests));
     mnem__pass_compile(e);
@@ -148,9 +149,6 @@ static mnem_status start(mnem__setup *setup, const mnem_engine_plan *plan, mnem_
 static mnem_status take_parts(mnem_engine *e, const mnem_progress *progress, uint64_t bytes) {
     MNEM__TRY(mnem__taken_open(&e->taken, e->device));
     e->device = e->taken.device;
-    if (e->map->rows && e->taken.apart)
-        return mnem__fail(MNEM_UNSUPPORTED, "engine: a split by rows needs a device whose memory "
-                                            "the host can access; split by layers instead");
     mnem__pages_tell(progress->tell ? progress : NULL, bytes);
     const mnem_status status = mnem__parts_take(&e->taken);
     mnem__pages_tell(NULL, 0);

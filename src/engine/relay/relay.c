@@ -77,6 +77,7 @@ mnem_status mnem__relay_start(mnem__relay *r, mnem_comm *comm, const mnem__relay
     for (int i = 0; i < r->orders && r->rank > 0; i++) MNEM__TRY(post_order(r, i));
     if (r->together) {
         r->gather = (mnem__gather){.comm = comm,
+                                   .device = s->device,
                                    .rank = s->rank,
                                    .size = s->size,
                                    .requests = requests_of(r, r->orders + 1)};

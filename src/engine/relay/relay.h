@@ -77,7 +77,8 @@ typedef struct mnem__relay_shape {
     uint64_t
         gather_bytes; /* of the widest row that is gathered (relay_gather.h); 0: ranks have layers,
                               which hidden rows go through */
-    const mnem__gather_member *mine; /* where there is such a row; only for start */
+    const mnem__gather_member *mine; /* where there is such a row; only for start, as the next */
+    mnem_device *device;             /* mnem__gather's */
 } mnem__relay_shape;
 /* Of the block that it works in, and of the requests. */
 uint64_t mnem__relay_block_bytes(const mnem__relay_shape *shape);

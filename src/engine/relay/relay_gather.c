@@ -12,6 +12,7 @@
 #include "base/thread.h"
 #include "model/architecture/transformer_graph.h"
 
+enum { ROUTES = 64 }; /* of a token, read at once */
 enum { CHANNEL_LOGITS = 2, CHANNEL_GATHER = MNEM_COMM_READY };
 enum { SLOTS = 2, SLOT_MOST = 256 << 10, SLOTS_MOST = 8 << 20 };
 
@@ -150,18 +151,31 @@ static int64_t piece_rows(const mnem__gather *g, const mnem_graph_gathered *x) {
     return mnem__max_i64((int64_t)(g->slot_bytes / widest), 1);
 }
 
-/* n rows of bytes, each so far behind the other. */
-static void copy_rows(int64_t n, size_t bytes, const uint8_t *from, int64_t from_stride,
-                      uint8_t *to, int64_t to_stride) {
-    for (int64_t i = 0; i < n; i++) memcpy(to + i * to_stride, from + i * from_stride, bytes);
+/* Slots are what host and device both reach; rows are bound (location.h). */
+static mnem_status copy_bytes(const mnem__gather *g, void *to, const void *from, size_t bytes) {
+    if (g->device)
+        return mnem__location_move(mnem__location_bound(g->device, to),
+                                   mnem__location_bound(g->device, from), bytes);
+    memcpy(to, from, bytes);
+    return MNEM_OK;
 }
 
-static mnem_status send_rows(mnem__gather *g, const mnem_graph_gathered *x, const uint8_t *rows,
+/* n rows of bytes: those of a message follow each other. in: from it. */
+static mnem_status copy_rows(const mnem__gather *g, const mnem_graph_gathered *x, uint8_t *rows,
+                             int64_t n, size_t bytes, uint8_t *message, bool in) {
+    for (int64_t i = 0; i < n; i++) {
+        uint8_t *row = rows + i * x->stride, *beside = message + (size_t)i * bytes;
+        MNEM__TRY(copy_bytes(g, in ? row : beside, in ? beside : row, bytes));
+    }
+    return MNEM_OK;
+}
+
+static mnem_status send_rows(mnem__gather *g, const mnem_graph_gathered *x, uint8_t *rows,
                              int64_t n) {
     size_t begin;
     const size_t bytes = part_of(g, g->rank, x, &begin);
-    if (n == 1) return send_all(g, rows + begin, bytes);
-    copy_rows(n, bytes, rows + begin, x->stride, g->out, (int64_t)bytes);
+    if (n == 1 && !g->device) return send_all(g, rows + begin, bytes);
+    MNEM__TRY(copy_rows(g, x, rows + begin, n, bytes, g->out, false));
     return send_all(g, g->out, (size_t)n * bytes);
 }
 
@@ -179,7 +193,7 @@ static mnem_status take_rows(mnem__gather *g, int32_t peer, const mnem_graph_gat
     size_t own; /* a copy of keys is there, and under way to others */
     part_of(g, g->rank, x, &own);
     if (begin != own)
-        copy_rows(n, bytes, slot_of(g, g->at, peer), (int64_t)bytes, rows + begin, x->stride);
+        MNEM__TRY(copy_rows(g, x, rows + begin, n, bytes, slot_of(g, g->at, peer), true));
     return post(g, g->at, peer);
 }
 
@@ -214,27 +228,37 @@ static mnem_status end_logits(mnem__gather *g, int which) {
 
 /* ---- what experts make ---- */
 
-/* Rows of a token's experts (graph.h), of which a rank has those of its own. */
-static int64_t copy_routed(const mnem__gather *g, int32_t rank, const mnem_graph_gathered *x,
-                           int64_t row, int64_t n, uint8_t *message, bool in) {
+typedef struct rows_span {
+    int64_t row, n;
+} rows_span;
+
+/* Rows of a token's experts (graph.h), of which a rank has those of its own; *total bytes. */
+static mnem_status copy_routed(const mnem__gather *g, int32_t rank, const mnem_graph_gathered *x,
+                               const rows_span *span, uint8_t *message, bool in, size_t *total) {
     const mnem_row_range own = g->members[rank].part.experts;
-    const size_t bytes = (size_t)(x->end - x->begin) / (size_t)x->routes_used * sizeof(float);
-    int64_t count = 0;
-    for (int64_t t = row; t < row + n; t++) {
-        const float *route = (const void *)(x->routes + t * x->routes_stride);
-        for (int32_t i = 0; i < x->routes_used; i++) {
-            if (route[i] < (float)own.begin || route[i] >= (float)own.end) continue;
-            uint8_t *at = x->rows + t * x->stride + (size_t)i * bytes;
-            uint8_t *beside = message + (size_t)count++ * bytes;
-            if (message) memcpy(in ? at : beside, in ? beside : at, bytes);
-        }
+    const int32_t used = x->routes_used;
+    const size_t bytes = (size_t)(x->end - x->begin) / (size_t)used * sizeof(float);
+    float route[ROUTES];
+    *total = 0;
+    for (int64_t k = span->row * used; k < (span->row + span->n) * used; k++) {
+        const int64_t t = k / used, i = k % used;
+        const float *routes = (const void *)(x->routes + t * x->routes_stride);
+        if (i % ROUTES == 0)
+            MNEM__TRY(copy_bytes(g, route, routes + i,
+                                 (size_t)mnem__min_i64(ROUTES, used - i) * sizeof *route));
+        const float expert = route[i % ROUTES];
+        if (expert < (float)own.begin || expert >= (float)own.end) continue;
+        uint8_t *at = x->rows + t * x->stride + (size_t)i * bytes;
+        if (message) MNEM__TRY(copy_rows(g, x, at, 1, bytes, message + *total, in));
+        *total += bytes;
     }
-    return count * (int64_t)bytes;
+    return MNEM_OK;
 }
 
 static mnem_status take_routed(mnem__gather *g, int32_t peer, const mnem_graph_gathered *x,
-                               int64_t row, int64_t n) {
-    const size_t bytes = (size_t)copy_routed(g, peer, x, row, n, NULL, true);
+                               const rows_span *span) {
+    size_t bytes;
+    MNEM__TRY(copy_routed(g, peer, x, span, NULL, true, &bytes));
     MNEM__TRY(wait_for(g, g->at, peer));
     const size_t came = request_of(g, g->at, peer)->bytes;
     if (came != bytes)
@@ -242,7 +266,7 @@ static mnem_status take_routed(mnem__gather *g, int32_t peer, const mnem_graph_g
                           "engine: %zu bytes of experts came from rank %d, expected %zu (do all "
                           "ranks run the same version of mnem?)",
                           came, peer, bytes);
-    copy_routed(g, peer, x, row, n, slot_of(g, g->at, peer), true);
+    MNEM__TRY(copy_routed(g, peer, x, span, slot_of(g, g->at, peer), true, &bytes));
     return post(g, g->at, peer);
 }
 
@@ -251,22 +275,27 @@ static mnem_status gather_experts(mnem__gather *g, const mnem_graph_gathered *x)
     const size_t row_bytes = (size_t)(x->end - x->begin) * sizeof(float);
     const int64_t piece = mnem__max_i64((int64_t)(g->slot_bytes / row_bytes), 1);
     for (int64_t row = 0; row < x->count; row += piece) {
-        const int64_t n = mnem__min_i64(piece, x->count - row);
-        MNEM__TRY(send_all(g, g->out, (size_t)copy_routed(g, g->rank, x, row, n, g->out, false)));
+        const rows_span span = {row, mnem__min_i64(piece, x->count - row)};
+        size_t bytes;
+        MNEM__TRY(copy_routed(g, g->rank, x, &span, g->out, false, &bytes));
+        MNEM__TRY(send_all(g, g->out, bytes));
         for (int32_t i = 1; i < g->size; i++)
-            MNEM__TRY(take_routed(g, (g->rank + i) % g->size, x, row, n));
+            MNEM__TRY(take_routed(g, (g->rank + i) % g->size, x, &span));
         g->at = (g->at + 1) % SLOTS;
         MNEM__TRY(sent_all(g));
     }
     return MNEM_OK;
 }
 
-/* Some rows at once, so that a link's latency isn't waited for with each. */
+/* Some rows at once, so that a link's latency isn't waited for with each. They are where the host
+ * reaches them on every device. */
 static mnem_status gather_logits(mnem__gather *g, const mnem_graph_gathered *x) {
+    uint8_t *rows = x->rows;
+    if (g->device) rows = mnem__location_host(mnem__location_bound(g->device, rows));
     for (int64_t row = 0; row < x->count; row += MNEM__GATHER_LOGITS) {
         const int n = (int)mnem__min_i64(MNEM__GATHER_LOGITS, x->count - row);
         for (int i = 0; i < n; i++)
-            MNEM__TRY(begin_logits(g, x, x->rows + (row + i) * x->stride, SLOTS + i));
+            MNEM__TRY(begin_logits(g, x, rows + (row + i) * x->stride, SLOTS + i));
         for (int i = 0; i < n; i++) MNEM__TRY(end_logits(g, SLOTS + i));
     }
     return MNEM_OK;

@@ -14,6 +14,7 @@
 #ifndef MNEM_SRC_ENGINE_RELAY_RELAY_GATHER_H
 #define MNEM_SRC_ENGINE_RELAY_RELAY_GATHER_H
 
+#include "device/location.h"
 #include "mnem/comm.h"
 #include "mnem/graph.h"
 #include "mnem/model.h"
@@ -30,6 +31,7 @@ typedef struct mnem__gather_member {
 
 typedef struct mnem__gather {
     mnem_comm *comm;
+    mnem_device *device; /* of the rows, where the host doesn't reach them; or NULL */
     int32_t rank, size;
     mnem_comm_request *requests; /* [GATHER_REQUESTS][size] */
     mnem__gather_member *members;
@@ -44,8 +46,8 @@ typedef struct mnem__gather {
 size_t mnem__gather_slot(uint64_t row_bytes, int32_t chunk, int32_t size);
 /* Of a block of them. */
 uint64_t mnem__gather_bytes(uint64_t row_bytes, int32_t chunk, int32_t size);
-/* Takes what mnem__gather has of comm, rank, size and requests, and block (64-byte aligned); tells
- * all ranks what this one has, of threads, too. */
+/* Takes what mnem__gather has of comm, device, rank, size and requests, and block (64-byte aligned,
+ * for host and device); tells all ranks what this one has, of threads, too. */
 mnem_status mnem__gather_start(mnem__gather *gather, void *block, uint64_t row_bytes, int32_t chunk,
                                const mnem__gather_member *mine);
 /* Of so many columns. */

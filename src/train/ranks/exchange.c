@@ -14,7 +14,8 @@
  * to what is there, and a rank that has nothing more for it is left out. No more than WINDOW
  * messages are open from and to each peer. Who waits goes on with all of it, so that nobody waits
  * for a rank that waits for another.
- * Cost: each number is sent once by every rank but its own, and shared once. */
+ * Cost: each number is sent once by every rank but its own, and shared once; where the host doesn't
+ * reach the numbers, messages go through copies: a second ring, and the first one where sharing. */
 #include "train/ranks/exchange.h"
 
 #include <sched.h>
@@ -54,7 +55,7 @@ typedef struct piece {
 /* To and from a peer. */
 typedef struct lane {
     int32_t peer, rounds;
-    stream out, in;          /* in: of sharing */
+    stream out, in, placed;  /* in, placed: of sharing, posted and where it belongs */
     int32_t of_send[WINDOW]; /* the buckets before a message's, counted from the last */
     int64_t sent, sent_done, posted, arrived;
     mnem_comm_request sends[WINDOW], receives[WINDOW];
@@ -68,8 +69,10 @@ struct mnem__exchange {
     int32_t rank, peers, ready;
     int32_t round, rounds; /* this one, and this rank's */
     int64_t chunk;
-    float *data, *ring; /* [WINDOW][peers][chunk] */
-    stream own;         /* of adding */
+    mnem__location at;
+    float *data;          /* the same, for the host where copies is NULL, and for adding */
+    float *ring, *copies; /* [WINDOW][peers][chunk]; copies: of what is sent */
+    stream own;           /* of adding */
     piece pieces[WINDOW];
     int64_t posted, added;
     double waited;
@@ -87,15 +90,18 @@ static uint64_t ring_at(int32_t peers) {
     return mnem__align_up(sizeof(mnem__exchange) + (uint64_t)peers * sizeof(lane), 64);
 }
 
-uint64_t mnem__exchange_bytes(int32_t ranks) {
+static uint64_t ring_numbers(int32_t peers) {
+    return (uint64_t)WINDOW * (uint64_t)peers * (uint64_t)chunk_of(peers);
+}
+
+uint64_t mnem__exchange_bytes(int32_t ranks, bool apart) {
     const int32_t peers = ranks - 1;
     if (peers < 1) return 0;
-    return ring_at(peers) +
-           (uint64_t)WINDOW * (uint64_t)peers * (uint64_t)chunk_of(peers) * sizeof(float);
+    return ring_at(peers) + (apart ? 2 : 1) * ring_numbers(peers) * sizeof(float);
 }
 
 mnem__exchange *mnem__exchange_init(void *memory, mnem_comm *comm, const mnem__ranks_cut *cut,
-                                    mnem_team *team) {
+                                    mnem_team *team, bool apart) {
     mnem__exchange *x = memory;
     const int32_t size = mnem_comm_size(comm), rank = mnem_comm_rank(comm);
     memset(x, 0, ring_at(size - 1));
@@ -106,6 +112,7 @@ mnem__exchange *mnem__exchange_init(void *memory, mnem_comm *comm, const mnem__r
     x->peers = size - 1;
     x->chunk = chunk_of(x->peers);
     x->ring = (float *)((uint8_t *)memory + ring_at(x->peers));
+    x->copies = apart ? x->ring + ring_numbers(x->peers) : NULL;
     /* Each rank begins with the one behind it, so that they don't all ask the same. */
     x->rounds = 1;
     for (int32_t k = 0; k < x->peers; k++) {
@@ -140,9 +147,9 @@ static int32_t bucket_of(const mnem__exchange *x, const piece *p) {
     return x->cut->buckets - 1 - p->step;
 }
 
-/* Of what is added: what this rank's sequences give. */
-static const float *local_of(const mnem__exchange *x, const piece *p) {
-    return x->data + (p->place - x->cut->local[bucket_of(x, p)]);
+/* Of what is added: where this rank's sequences give it. */
+static int64_t local_of(const mnem__exchange *x, const piece *p) {
+    return p->place - x->cut->local[bucket_of(x, p)];
 }
 
 /* Whether a rank has something for this round. */
@@ -150,11 +157,25 @@ static bool takes_part(const mnem__exchange *x, int32_t rounds) {
     return x->what != MNEM__EXCHANGE_ADD || x->round < rounds;
 }
 
-static float *ring_of(const mnem__exchange *x, int64_t number, int32_t k) {
-    return x->ring + ((number % WINDOW) * x->peers + k) * x->chunk;
+static int64_t slot_of(const mnem__exchange *x, int64_t number, int64_t k) {
+    return ((number % WINDOW) * x->peers + k) * x->chunk;
+}
+
+static mnem__location place_at(const mnem__exchange *x, int64_t number) {
+    return mnem__location_at(x->at, (uint64_t)number * sizeof(float));
 }
 
 /* ---- sending ---- */
+
+/* What the next message is sent from: the numbers from this one on, or a copy of them. */
+static mnem_status message_of(const mnem__exchange *x, const lane *l, int64_t number, size_t bytes,
+                              const float **from) {
+    *from = x->data + number;
+    if (!x->copies) return MNEM_OK;
+    float *copy = x->copies + slot_of(x, l->sent, l - x->lanes);
+    *from = copy;
+    return mnem__location_read(copy, place_at(x, number), bytes);
+}
 
 static mnem_status move_sends(mnem__exchange *x, lane *l, bool *moved) {
     const bool adds = x->what == MNEM__EXCHANGE_ADD;
@@ -168,9 +189,11 @@ static mnem_status move_sends(mnem__exchange *x, lane *l, bool *moved) {
         *moved = true;
     }
     while (l->sent - l->sent_done < WINDOW && next_piece(x, &l->out, x->ready, &p)) {
-        MNEM__TRY(mnem_comm_send(x->comm, l->peer, channel,
-                                 adds ? local_of(x, &p) : x->data + p.place,
-                                 (size_t)p.count * sizeof(float), &l->sends[l->sent % WINDOW]));
+        const size_t bytes = (size_t)p.count * sizeof(float);
+        const float *from;
+        MNEM__TRY(message_of(x, l, adds ? local_of(x, &p) : p.place, bytes, &from));
+        MNEM__TRY(
+            mnem_comm_send(x->comm, l->peer, channel, from, bytes, &l->sends[l->sent % WINDOW]));
         l->of_send[l->sent++ % WINDOW] = p.step;
         *moved = true;
     }
@@ -179,17 +202,28 @@ static mnem_status move_sends(mnem__exchange *x, lane *l, bool *moved) {
 
 /* ---- sharing ---- */
 
+/* The oldest message has arrived: from its copy to where it belongs. */
+static mnem_status place_shared(mnem__exchange *x, lane *l) {
+    piece p;
+    if (!x->copies || !next_piece(x, &l->placed, x->cut->buckets, &p)) return MNEM_OK;
+    return mnem__location_write(place_at(x, p.place),
+                                x->ring + slot_of(x, l->arrived, l - x->lanes),
+                                (size_t)p.count * sizeof(float));
+}
+
 static mnem_status move_shared(mnem__exchange *x, lane *l, bool *moved) {
     bool done = true;
     piece p;
     while (l->arrived < l->posted) {
         MNEM__TRY(mnem_comm_test(x->comm, &l->receives[l->arrived % WINDOW], &done));
         if (!done) break;
+        MNEM__TRY(place_shared(x, l));
         l->arrived++;
         *moved = true;
     }
     while (l->posted - l->arrived < WINDOW && next_piece(x, &l->in, x->cut->buckets, &p)) {
-        MNEM__TRY(mnem_comm_post(x->comm, l->peer, CHANNEL_SHARE, x->data + p.place,
+        float *to = x->copies ? x->ring + slot_of(x, l->posted, l - x->lanes) : x->data + p.place;
+        MNEM__TRY(mnem_comm_post(x->comm, l->peer, CHANNEL_SHARE, to,
                                  (size_t)p.count * sizeof(float),
                                  &l->receives[l->posted % WINDOW]));
         l->posted++;
@@ -204,8 +238,8 @@ static mnem_status move_shared(mnem__exchange *x, lane *l, bool *moved) {
  * behind this one. */
 static const float *numbers_of(const mnem__exchange *x, const piece *p, int32_t rank) {
     const int32_t k = (rank - x->rank - 1 + x->peers + 1) % (x->peers + 1);
-    if (rank == x->rank) return takes_part(x, x->rounds) ? local_of(x, p) : NULL;
-    return takes_part(x, x->lanes[k].rounds) ? ring_of(x, x->added, k) : NULL;
+    if (rank == x->rank) return takes_part(x, x->rounds) ? x->data + local_of(x, p) : NULL;
+    return takes_part(x, x->lanes[k].rounds) ? x->ring + slot_of(x, x->added, k) : NULL;
 }
 
 /* In tiles that stay in the cache while all ranks' numbers are added. */
@@ -239,9 +273,9 @@ static mnem_status post_own(mnem__exchange *x, bool *moved) {
         for (int32_t k = 0; k < x->peers; k++) {
             lane *l = &x->lanes[k];
             if (!takes_part(x, l->rounds)) continue;
-            MNEM__TRY(mnem_comm_post(x->comm, l->peer, CHANNEL_ADD, ring_of(x, x->posted, k),
-                                     (size_t)p.count * sizeof(float),
-                                     &l->receives[x->posted % WINDOW]));
+            MNEM__TRY(
+                mnem_comm_post(x->comm, l->peer, CHANNEL_ADD, x->ring + slot_of(x, x->posted, k),
+                               (size_t)p.count * sizeof(float), &l->receives[x->posted % WINDOW]));
         }
         x->pieces[x->posted++ % WINDOW] = p;
         *moved = true;
@@ -259,7 +293,9 @@ static mnem_status move_added(mnem__exchange *x, bool *moved) {
             MNEM__TRY(mnem_comm_test(x->comm, &l->receives[x->added % WINDOW], &done));
         }
         if (!done) break;
+        MNEM__TRY(mnem__device_enter(x->at.device));
         mnem_team_run(x->team, add, x);
+        mnem__device_leave(x->at.device);
         x->added++;
         *moved = true;
         MNEM__TRY(post_own(x, moved));
@@ -269,17 +305,19 @@ static mnem_status move_added(mnem__exchange *x, bool *moved) {
 
 /* ---- all of it ---- */
 
-void mnem__exchange_begin(mnem__exchange *x, float *data, mnem__exchange_what what, int32_t round) {
+void mnem__exchange_begin(mnem__exchange *x, mnem__location data, mnem__exchange_what what,
+                          int32_t round) {
     x->what = what;
     x->round = round;
-    x->data = data;
+    x->at = data;
+    x->data = mnem__location_bind(data);
     x->ready = 0;
     x->own = (stream){.owner = x->rank};
     x->posted = x->added = 0;
     for (int32_t k = 0; k < x->peers; k++) {
         lane *l = &x->lanes[k];
         l->out = (stream){.owner = what == MNEM__EXCHANGE_ADD ? l->peer : x->rank};
-        l->in = (stream){.owner = l->peer};
+        l->in = l->placed = (stream){.owner = l->peer};
         if (!takes_part(x, x->rounds)) l->out.step = x->cut->buckets;
         l->sent = l->sent_done = l->posted = l->arrived = 0;
     }
@@ -289,7 +327,7 @@ void mnem__exchange_ready(mnem__exchange *x, int32_t buckets) {
     x->ready = buckets;
 }
 
-static mnem_status move(mnem__exchange *x, bool *moved) {
+static mnem_status move_all(mnem__exchange *x, bool *moved) {
     const bool adds = x->what == MNEM__EXCHANGE_ADD;
     *moved = false;
     for (int32_t k = 0; k < x->peers; k++) {
@@ -297,6 +335,10 @@ static mnem_status move(mnem__exchange *x, bool *moved) {
         if (!adds) MNEM__TRY(move_shared(x, &x->lanes[k], moved));
     }
     return adds ? move_added(x, moved) : MNEM_OK;
+}
+
+static mnem_status move(mnem__exchange *x, bool *moved) {
+    return mnem__ranks_end(x->comm, move_all(x, moved));
 }
 
 /* So many buckets, counted from the last. */
@@ -361,6 +403,11 @@ uint8_t *mnem__exchange_scratch(mnem__exchange *x, uint64_t *bytes) {
 }
 
 /* ---- words ---- */
+
+mnem_status mnem__ranks_end(mnem_comm *comm, mnem_status status) {
+    if (status != MNEM_OK) mnem_comm_abort(comm, mnem_last_error());
+    return status;
+}
 
 mnem_status mnem__ranks_agree(mnem_comm *comm, mnem_status status) {
     /* Not on the stack: a rank that fails leaves receives open. */

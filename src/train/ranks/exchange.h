@@ -12,6 +12,7 @@
 #ifndef MNEM_SRC_TRAIN_RANKS_EXCHANGE_H
 #define MNEM_SRC_TRAIN_RANKS_EXCHANGE_H
 
+#include "device/location.h"
 #include "mnem/comm.h"
 #include "train/ranks/ranks_cut.h"
 
@@ -22,16 +23,18 @@ typedef enum mnem__exchange_what {
 
 typedef struct mnem__exchange mnem__exchange;
 
-/* Of memory, 64-byte aligned, the caller's. */
-uint64_t mnem__exchange_bytes(int32_t ranks);
+/* Of memory, 64-byte aligned, the caller's, which host and device both reach; of one rank 0. apart:
+ * the host doesn't reach the numbers. */
+uint64_t mnem__exchange_bytes(int32_t ranks, bool apart);
 mnem__exchange *mnem__exchange_init(void *memory, mnem_comm *comm, const mnem__ranks_cut *cut,
-                                    mnem_team *team);
+                                    mnem_team *team, bool apart);
 /* Of a step whose numbers are added in rounds, how many of them each rank has something for (1, if
  * nothing is said). [ranks], copied. */
 void mnem__exchange_rounds_set(mnem__exchange *x, const int32_t *rounds);
 /* All ranks, with the same; data stays until it ends. Sums of a round behind the first one are
  * added to what is there. */
-void mnem__exchange_begin(mnem__exchange *x, float *data, mnem__exchange_what what, int32_t round);
+void mnem__exchange_begin(mnem__exchange *x, mnem__location data, mnem__exchange_what what,
+                          int32_t round);
 /* So many buckets, counted from the last, are what they shall be here. */
 void mnem__exchange_ready(mnem__exchange *x, int32_t buckets);
 mnem_status mnem__exchange_poll(mnem__exchange *x);
@@ -52,5 +55,8 @@ uint8_t *mnem__exchange_scratch(mnem__exchange *x, uint64_t *bytes);
 /* Every rank's status; where one of them isn't MNEM_OK the first such, on every rank, with that
  * rank's text, behind its number where not all have failed so. */
 mnem_status mnem__ranks_agree(mnem_comm *comm, mnem_status status);
+/* A failure of this rank's device, where the others wait for it: aborts the handle, so that they
+ * don't. Returns status; MNEM_OK has no effect. */
+mnem_status mnem__ranks_end(mnem_comm *comm, mnem_status status);
 
 #endif

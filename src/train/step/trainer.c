@@ -72,7 +72,7 @@ static mnem_status take_all(mnem_trainer *t, const mnem_train_plan *plan) {
     if (s->comm) status = mnem__trainer_ready_cut(t);
     if (s->comm)
         t->exchange = mnem__exchange_init(mnem__trainer_host(t, MNEM__PART_EXCHANGE), s->comm,
-                                          &s->cut, t->team);
+                                          &s->cut, t->team, t->taken.apart);
     if (s->streams) mnem__trainer_teacher_cut(t);
     return status;
 }
@@ -146,6 +146,16 @@ void mnem_trainer_observe(mnem_trainer *t, const mnem_graph_observer *observer) 
     t->observer = observer;
 }
 
+static mnem_status run_alone(mnem_trainer *t, const mnem__train_graph *graph,
+                             const mnem_graph_args *args, void **external) {
+    const bool streams = graph == &t->graphs.teacher && t->setup.streams;
+    MNEM__TRY(mnem__device_enter(t->taken.device));
+    const mnem_status status = streams ? mnem__trainer_teacher_run(t, args, external)
+                                       : mnem_graph_run(graph->graph, t->team, args);
+    mnem__device_leave(t->taken.device);
+    return status;
+}
+
 /* waiting: mnem__trainer_waiting_at, of a step; round: of several ranks, what is added to the sums
  * while it runs, or -1. A cancel ends one run: the run that it stopped takes it back, so that the
  * trainer can go on. */
@@ -169,14 +179,8 @@ static mnem_status run_graph(mnem_trainer *t, const mnem__train_graph *graph, in
     args->seed = t->setup.o.seed;
     args->cancel = &t->cancel;
     args->observer = t->observer;
-    mnem_status status = mnem__device_enter(t->taken.device);
-    if (status != MNEM_OK) return status;
-    if (teaches && t->setup.streams)
-        status = mnem__trainer_teacher_run(t, args, external);
-    else
-        status = round >= 0 ? mnem__trainer_run_round(t, round, args)
-                            : mnem_graph_run(graph->graph, t->team, args);
-    mnem__device_leave(t->taken.device);
+    const mnem_status status =
+        round >= 0 ? mnem__trainer_run_round(t, round, args) : run_alone(t, graph, args, external);
     if (status == MNEM_CANCELLED) __atomic_store_n(&t->cancel, 0, __ATOMIC_RELAXED);
     return status;
 }
@@ -299,7 +303,7 @@ mnem_status mnem_trainer_gradients(mnem_trainer *t, const mnem_train_source *sou
                                             "rank holds all of them and they can't be read");
     clear_gradients(t);
     mnem_status status = mnem__trainer_sum(t, accumulate(t, source, 1, &s), &s);
-    if (status == MNEM_OK && t->exchange) status = mnem__trainer_share(t, t->gradients);
+    if (status == MNEM_OK && t->exchange) status = mnem__trainer_share(t, MNEM__PART_GRADIENTS);
     *loss = s.tokens ? s.loss / (double)s.tokens : 0;
     return status;
 }
@@ -312,6 +316,14 @@ static mnem_status not_finite(const mnem_trainer *t, const mnem_train_report *re
                       "(element %lld); a lower learning rate may prevent this",
                       (unsigned long long)report->step, report->loss,
                       t->setup.shape->param[bad].name, (long long)r->bad_place);
+}
+
+static mnem_status update_alone(mnem_trainer *t, const mnem__optimizer_update_args *args,
+                                mnem__optimizer_update_result *r) {
+    MNEM__TRY(mnem__device_enter(t->taken.device));
+    *r = mnem__optimizer_update(t->optimizer, t->team, args);
+    mnem__device_leave(t->taken.device);
+    return MNEM_OK;
 }
 
 /* What a step leaves behind, by how it ends:
@@ -348,13 +360,7 @@ static mnem_status step_run(mnem_trainer *t, const mnem_train_source *source,
         .norm_max = o->norm_max,
         .zero_gradients = true};
     mnem__optimizer_update_result r;
-    MNEM__TRY(mnem__device_enter(t->taken.device));
-    if (t->exchange)
-        status = mnem__trainer_update(t, &args, &r);
-    else
-        r = mnem__optimizer_update(t->optimizer, t->team, &args);
-    mnem__device_leave(t->taken.device);
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(t->exchange ? mnem__trainer_update(t, &args, &r) : update_alone(t, &args, &r));
     if (t->exchange) report->waited = mnem__exchange_waited(t->exchange) - waited;
     report->norm = r.norm;
     report->clip = r.clip;

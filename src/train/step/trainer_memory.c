@@ -11,14 +11,9 @@
 #include "train/step/trainer_private.h"
 
 mnem_status mnem__trainer_device_check(const mnem_trainer *t) {
-    const mnem__train_setup *s = &t->setup;
-    if (!t->taken.runs)
-        return mnem__fail(MNEM_UNSUPPORTED, "train: operators can't run on this device, which is "
-                                            "for planning only; use the device \"host\"");
-    if (!t->taken.apart || !s->comm) return MNEM_OK;
-    return mnem__fail(MNEM_UNSUPPORTED,
-                      "train: training over several ranks isn't supported on this device, whose "
-                      "memory the host can't access; use the device \"host\"");
+    if (t->taken.runs) return MNEM_OK;
+    return mnem__fail(MNEM_UNSUPPORTED, "train: operators can't run on this device, which is for "
+                                        "planning only; use the device \"host\"");
 }
 
 mnem_status mnem__trainer_team_run(mnem_trainer *t, mnem_team_function *job, void *context) {
@@ -47,11 +42,15 @@ mnem_status mnem__trainer_piece_put(const mnem_trainer *t, mnem__part part, uint
     return mnem__location_write(at(t, part, place), mnem__trainer_host(t, MNEM__PART_STAGING), n);
 }
 
+mnem_status mnem__trainer_read(const mnem_trainer *t, mnem__part part, uint64_t place, uint64_t n,
+                               void *memory, const void **data) {
+    *data = t->taken.apart ? memory : mnem__trainer_host(t, part) + place;
+    return t->taken.apart ? mnem__location_read(memory, at(t, part, place), n) : MNEM_OK;
+}
+
 mnem_status mnem__trainer_piece_get(const mnem_trainer *t, mnem__part part, uint64_t place,
                                     uint64_t n, const void **data) {
-    void *piece = mnem__trainer_piece_at(t, part, place);
-    *data = piece;
-    return t->taken.apart ? mnem__location_read(piece, at(t, part, place), n) : MNEM_OK;
+    return mnem__trainer_read(t, part, place, n, mnem__trainer_host(t, MNEM__PART_STAGING), data);
 }
 
 void *mnem__trainer_scratch(const mnem_trainer *t) {

@@ -58,12 +58,16 @@ static mnem_status gather(void *context, int32_t owner, uint64_t place, uint64_t
     writing *w = context;
     mnem_comm *comm = w->t->setup.comm;
     if (owner < 0) put_section(w, zeros, bytes);
-    if (owner == 0) put_section(w, (uint8_t *)w->t->moments + place, bytes);
-    for (uint64_t n; owner > 0 && bytes > 0; bytes -= n) {
+    for (uint64_t n; owner >= 0 && bytes > 0; bytes -= n, place += n) {
+        const void *data = w->buffer;
         n = piece_of(bytes, w->room);
-        MNEM__TRY(mnem_comm_post(comm, owner, CHANNEL_SAVE, w->buffer, n, &w->t->request));
-        MNEM__TRY(mnem_comm_wait(comm, &w->t->request, 1));
-        put_section(w, w->buffer, n);
+        if (owner == 0) {
+            MNEM__TRY(mnem__trainer_read(w->t, MNEM__PART_MOMENTS, place, n, w->buffer, &data));
+        } else {
+            MNEM__TRY(mnem_comm_post(comm, owner, CHANNEL_SAVE, w->buffer, n, &w->t->request));
+            MNEM__TRY(mnem_comm_wait(comm, &w->t->request, 1));
+        }
+        put_section(w, data, n);
     }
     return MNEM_OK;
 }
@@ -74,9 +78,10 @@ static mnem_status give(void *context, int32_t owner, uint64_t place, uint64_t b
     mnem_comm *comm = w->t->setup.comm;
     if (owner != mnem_comm_rank(comm)) return MNEM_OK;
     for (uint64_t n; bytes > 0; bytes -= n, place += n) {
+        const void *data;
         n = piece_of(bytes, w->room);
-        MNEM__TRY(mnem_comm_send(comm, 0, CHANNEL_SAVE, (uint8_t *)w->t->moments + place, n,
-                                 &w->t->request));
+        MNEM__TRY(mnem__trainer_read(w->t, MNEM__PART_MOMENTS, place, n, w->buffer, &data));
+        MNEM__TRY(mnem_comm_send(comm, 0, CHANNEL_SAVE, data, n, &w->t->request));
         MNEM__TRY(mnem_comm_wait(comm, &w->t->request, 1));
     }
     return MNEM_OK;
@@ -90,7 +95,8 @@ mnem_status mnem__trainer_moments_write(void *trainer, mnem__checkpoint_put *to_
                                         to_file, to);
     w.buffer = mnem__exchange_scratch(t->exchange, &w.room);
     t->moments_written = true;
-    MNEM__TRY(walk(t, mnem_comm_rank(t->setup.comm) == 0 ? gather : give, &w));
+    mnem__moments_visit *visit = mnem_comm_rank(t->setup.comm) == 0 ? gather : give;
+    MNEM__TRY(mnem__ranks_end(t->setup.comm, walk(t, visit, &w)));
     return w.status;
 }
 
@@ -105,11 +111,12 @@ typedef struct reading {
 
 static mnem_status take_section(void *context, int32_t owner, uint64_t place, uint64_t bytes) {
     reading *r = context;
-    if (owner == mnem_comm_rank(r->t->setup.comm))
-        return mnem__checkpoint_section_read(&r->section, (uint8_t *)r->t->moments + place, bytes);
-    for (uint64_t n; bytes > 0; bytes -= n) {
-        n = piece_of(bytes, r->room);
-        MNEM__TRY(mnem__checkpoint_section_read(&r->section, r->buffer, n));
+    const bool own = owner == mnem_comm_rank(r->t->setup.comm);
+    for (uint64_t n; bytes > 0; bytes -= n, place += n) {
+        n = own ? mnem__trainer_piece(r->t, bytes) : piece_of(bytes, r->room);
+        void *to = own ? mnem__trainer_piece_at(r->t, MNEM__PART_MOMENTS, place) : r->buffer;
+        MNEM__TRY(mnem__checkpoint_section_read(&r->section, to, n));
+        if (own) MNEM__TRY(mnem__trainer_piece_put(r->t, MNEM__PART_MOMENTS, place, n));
     }
     return MNEM_OK;
 }

@@ -83,8 +83,8 @@ mnem_status mnem__trainer_run_round(mnem_trainer *t, int32_t round, const mnem_g
 /* What is this rank's of the gradients becomes the sum over the ranks: all of them, also one whose
  * step has failed, before they learn of it. */
 mnem_status mnem__trainer_add(mnem_trainer *t, int32_t round);
-/* What each has added goes to all: data is gradients or weights. */
-mnem_status mnem__trainer_share(mnem_trainer *t, float *data);
+/* What each has added goes to all: the part is that of gradients, or of weights. */
+mnem_status mnem__trainer_share(mnem_trainer *t, mnem__part part);
 /* All of a step behind that; *result as mnem__optimizer_update's, of a parameter of all. */
 mnem_status mnem__trainer_update(mnem_trainer *t, const mnem__optimizer_update_args *args,
                                  mnem__optimizer_update_result *result);
@@ -113,7 +113,7 @@ static inline uint8_t *mnem__trainer_host(const mnem_trainer *t, mnem__part part
 
 /* ---- a device's memory (trainer_memory.c) ---- */
 
-/* MNEM_UNSUPPORTED: steps can't run on the device, or not with these options. */
+/* MNEM_UNSUPPORTED: steps can't run on the device. */
 mnem_status mnem__trainer_device_check(const mnem_trainer *t);
 /* By all of the team, between enter and leave of the device. */
 mnem_status mnem__trainer_team_run(mnem_trainer *t, mnem_team_function *job, void *context);
@@ -122,7 +122,10 @@ mnem_status mnem__trainer_team_run(mnem_trainer *t, mnem_team_function *job, voi
 void *mnem__trainer_piece_at(const mnem_trainer *t, mnem__part part, uint64_t place);
 mnem_status mnem__trainer_piece_put(const mnem_trainer *t, mnem__part part, uint64_t place,
                                     uint64_t n);
-/* The bytes that are there, for the host to read until the next of these calls. */
+/* The bytes that are there, for the host to read: in place, or copied to this memory. */
+mnem_status mnem__trainer_read(const mnem_trainer *t, mnem__part part, uint64_t place, uint64_t n,
+                               void *memory, const void **data);
+/* The same, a piece, until the next of these calls. */
 mnem_status mnem__trainer_piece_get(const mnem_trainer *t, mnem__part part, uint64_t place,
                                     uint64_t n, const void **data);
 /* Of n bytes those that one call brings. */

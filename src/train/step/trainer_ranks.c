@@ -37,13 +37,25 @@ static mnem_status gather_words(mnem_comm *comm, const word *mine) {
     return mnem_comm_gather(comm, words, begin);
 }
 
+static mnem_status sum_of_weights(const mnem_trainer *t, uint64_t *checksum) {
+    const uint64_t bytes = (uint64_t)t->setup.shape->count * sizeof(float);
+    mnem__checksum sum;
+    mnem__checksum_init(&sum);
+    for (uint64_t done = 0, n; done < bytes; done += n) {
+        const void *piece;
+        n = mnem__trainer_piece(t, bytes - done);
+        MNEM__TRY(mnem__trainer_piece_get(t, mnem__trainer_weights(t), done, n, &piece));
+        mnem__checksum_add(&sum, piece, n);
+    }
+    *checksum = mnem__checksum_get(&sum);
+    return MNEM_OK;
+}
+
 /* Once: what each has read from files of its own. */
-static mnem_status agree_on_weights(mnem_trainer *t) {
+static mnem_status agree_on_weights(mnem_trainer *t, uint64_t weights) {
     char text[80];
     if (t->agreed) return MNEM_OK;
-    const size_t bytes = (size_t)t->setup.shape->count * sizeof(float);
-    snprintf(text, sizeof text, "%016llx %016llx %016llx",
-             (unsigned long long)mnem__checksum_of(t->weights, bytes),
+    snprintf(text, sizeof text, "%016llx %016llx %016llx", (unsigned long long)weights,
              (unsigned long long)t->frozen_sum, (unsigned long long)t->teacher_sum);
     MNEM__TRY(mnem_comm_agree(t->setup.comm, "the checksum of weights", text));
     t->agreed = true;
@@ -53,8 +65,10 @@ static mnem_status agree_on_weights(mnem_trainer *t) {
 mnem_status mnem__trainer_sum(mnem_trainer *t, mnem_status status, mnem__train_sum *sum) {
     mnem_comm *comm = t->setup.comm;
     if (!comm) return status;
+    uint64_t weights = 0;
+    if (status == MNEM_OK && !t->agreed) status = sum_of_weights(t, &weights);
     MNEM__TRY(mnem__ranks_agree(comm, status));
-    MNEM__TRY(agree_on_weights(t));
+    MNEM__TRY(agree_on_weights(t, weights));
     MNEM__TRY(gather_words(comm, &(word){.sum = *sum}));
     *sum = (mnem__train_sum){0};
     for (int32_t i = 0; i < mnem_comm_size(comm); i++) {
@@ -118,6 +132,17 @@ mnem_status mnem__trainer_rounds_agree(mnem_trainer *t) {
     return MNEM_OK;
 }
 
+static void begin_exchange(mnem_trainer *t, mnem__part part, mnem__exchange_what what,
+                           int32_t round) {
+    mnem__exchange_begin(t->exchange, mnem__part_at(&t->taken, part), what, round);
+}
+
+static void clear_numbers(mnem_trainer *t, int64_t first, int64_t count) {
+    const mnem__location gradients = mnem__part_at(&t->taken, MNEM__PART_GRADIENTS);
+    mnem__location_clear(mnem__location_at(gradients, (uint64_t)first * sizeof(float)),
+                         (size_t)count * sizeof(float));
+}
+
 /* A bucket's room is its own from its first node on: what had the window before is gone from here
  * then, and zeros are left. */
 static mnem_status begin_buckets(mnem_trainer *t, int32_t at, int32_t *step) {
@@ -128,10 +153,17 @@ static mnem_status begin_buckets(mnem_trainer *t, int32_t at, int32_t *step) {
         if (before < 0) continue;
         MNEM__TRY(mnem__exchange_wait(t->exchange, cut->buckets - before));
         const int64_t *bound = cut->bound + (int64_t)before * (cut->ranks + 1);
-        memset(t->gradients + (bound[0] - cut->local[before]), 0,
-               (size_t)(bound[cut->ranks] - bound[0]) * sizeof(float));
+        clear_numbers(t, bound[0] - cut->local[before], bound[cut->ranks] - bound[0]);
     }
     return MNEM_OK;
+}
+
+static mnem_status run_nodes(mnem_trainer *t, int32_t first, int32_t end,
+                             const mnem_graph_args *args) {
+    MNEM__TRY(mnem__device_enter(t->taken.device));
+    const mnem_status status = mnem_graph_run_part(t->graphs.step.graph, first, end, t->team, args);
+    mnem__device_leave(t->taken.device);
+    return status;
 }
 
 /* All but the last bucket, the embedding's where there is one: rows that wait (train_waiting.c) are
@@ -141,41 +173,35 @@ mnem_status mnem__trainer_run_round(mnem_trainer *t, int32_t round, const mnem_g
     const int32_t *ready = t->tables.ready, last = t->setup.cut.buckets - 1;
     mnem_graph_node_info node;
     int32_t at = 0, step = 0, begun = t->setup.cut.buckets - t->setup.cut.layer[1];
-    if (last < 1) return mnem_graph_run(graph, t->team, args);
-    mnem__exchange_begin(t->exchange, t->gradients, MNEM__EXCHANGE_ADD, round);
+    begin_exchange(t, MNEM__PART_GRADIENTS, MNEM__EXCHANGE_ADD, round);
     t->adding = true;
-    MNEM__TRY(mnem_graph_run_part(graph, 0, ready[0], t->team, args));
+    MNEM__TRY(run_nodes(t, 0, ready[0], args));
     for (at = ready[0]; mnem_graph_node_get(graph, at, &node); at++) {
         while (step < last && ready[step] <= at) step++;
         mnem__exchange_ready(t->exchange, step);
         MNEM__TRY(mnem__exchange_poll(t->exchange));
         if (mnem__trainer_gradients_cut(t)) MNEM__TRY(begin_buckets(t, at, &begun));
-        MNEM__TRY(mnem_graph_run_part(graph, at, at + 1, t->team, args));
+        MNEM__TRY(run_nodes(t, at, at + 1, args));
     }
     return MNEM_OK;
 }
 
 /* Sums are what is left of gradients that are cut. */
-static void clear_windows(mnem_trainer *t) {
-    const mnem__ranks_cut *cut = &t->setup.cut;
-    memset(t->gradients + cut->sums, 0, (size_t)(cut->numbers - cut->sums) * sizeof(float));
-}
-
 mnem_status mnem__trainer_add(mnem_trainer *t, int32_t round) {
-    if (!t->adding) mnem__exchange_begin(t->exchange, t->gradients, MNEM__EXCHANGE_ADD, round);
+    const mnem__ranks_cut *cut = &t->setup.cut;
+    if (!t->adding) begin_exchange(t, MNEM__PART_GRADIENTS, MNEM__EXCHANGE_ADD, round);
     t->adding = false;
     MNEM__TRY(mnem__exchange_end(t->exchange));
-    if (mnem__trainer_gradients_cut(t)) clear_windows(t);
+    if (cut->sums) clear_numbers(t, cut->sums, cut->numbers - cut->sums);
     return MNEM_OK;
 }
 
 void mnem__trainer_clear_gradients(mnem_trainer *t) {
-    mnem__location_clear(mnem__part_at(&t->taken, MNEM__PART_GRADIENTS),
-                         (size_t)mnem__train_gradient_numbers(&t->setup) * sizeof(float));
+    clear_numbers(t, 0, (int64_t)mnem__train_gradient_numbers(&t->setup));
 }
 
-mnem_status mnem__trainer_share(mnem_trainer *t, float *data) {
-    mnem__exchange_begin(t->exchange, data, MNEM__EXCHANGE_SHARE, 0);
+mnem_status mnem__trainer_share(mnem_trainer *t, mnem__part part) {
+    begin_exchange(t, part, MNEM__EXCHANGE_SHARE, 0);
     return mnem__exchange_end(t->exchange);
 }
 
@@ -183,20 +209,9 @@ mnem_status mnem__trainer_share(mnem_trainer *t, float *data) {
 
 typedef struct update {
     mnem_trainer *t;
-    double norm;
+    word found; /* by this rank; then by all: the norm, and the first number that isn't finite */
     mnem__optimizer_step_args step;
 } update;
-
-static void find_norm(const mnem_worker *worker, void *context) {
-    update *u = context;
-    const double norm = mnem__optimizer_norm(worker, u->t->norms, u->t->gradients);
-    if (worker->index == 0) u->norm = norm;
-}
-
-static void take_step(const mnem_worker *worker, void *context) {
-    const update *u = context;
-    mnem__optimizer_step(worker, u->t->optimizer, &u->step);
-}
 
 /* The first number of this rank's that isn't finite, as one of the parameters. */
 static void find_bad(const mnem_trainer *t, word *w) {
@@ -206,45 +221,59 @@ static void find_bad(const mnem_trainer *t, word *w) {
         if (s->segments[i].name == s->parts[part].name) w->bad_segment = i;
 }
 
-/* The norm of all, from the squares in the order of the ranks; *bad the first that isn't finite. */
-static mnem_status norm_of_all(mnem_trainer *t, update *u, word *bad) {
-    word mine = {.bad_segment = -1, .bad_place = -1};
-    mnem_team_run(t->team, find_norm, u);
-    mine.norm = u->norm;
-    if (!isfinite(u->norm)) find_bad(t, &mine);
-    MNEM__TRY(gather_words(t->setup.comm, &mine));
+static void find_norm(const mnem_worker *worker, void *context) {
+    update *u = context;
+    const double norm = mnem__optimizer_norm(worker, u->t->norms, u->t->gradients);
+    if (worker->index != 0) return;
+    u->found = (word){.norm = norm, .bad_segment = -1, .bad_place = -1};
+    if (!isfinite(norm)) find_bad(u->t, &u->found);
+}
+
+static void take_step(const mnem_worker *worker, void *context) {
+    const update *u = context;
+    mnem__optimizer_step(worker, u->t->optimizer, &u->step);
+}
+
+/* The norm of all is of the squares in the order of the ranks. */
+static mnem_status norm_of_all(mnem_trainer *t, update *u) {
+    MNEM__TRY(mnem__trainer_team_run(t, find_norm, u));
+    MNEM__TRY(gather_words(t->setup.comm, &u->found));
     double squares = 0;
-    *bad = (word){.bad_segment = -1, .bad_place = -1};
+    u->found = (word){.bad_segment = -1, .bad_place = -1};
     for (int32_t i = 0; i < mnem_comm_size(t->setup.comm); i++) {
         const word *w = &words[i];
         squares += w->norm * w->norm;
         if (w->bad_segment < 0) continue;
-        if (bad->bad_segment < 0 || w->bad_segment < bad->bad_segment) *bad = *w;
+        if (u->found.bad_segment < 0 || w->bad_segment < u->found.bad_segment) u->found = *w;
     }
-    u->norm = sqrt(squares);
+    u->found.norm = sqrt(squares);
     return MNEM_OK;
 }
 
-mnem_status mnem__trainer_update(mnem_trainer *t, const mnem__optimizer_update_args *args,
-                                 mnem__optimizer_update_result *r) {
+static mnem_status update_ours(mnem_trainer *t, const mnem__optimizer_update_args *args,
+                               mnem__optimizer_update_result *r) {
     const bool whole = t->setup.o.shard == MNEM_SHARD_NONE;
     update u = {.t = t};
-    word bad;
-    MNEM__TRY(norm_of_all(t, &u, &bad));
-    const double norm = u.norm * fabs(args->scale);
+    MNEM__TRY(norm_of_all(t, &u));
+    const double norm = u.found.norm * fabs(args->scale);
     *r = (mnem__optimizer_update_result){.norm = norm,
                                          .clip = mnem__clip_factor(norm, args->norm_max),
                                          .applied = isfinite(norm),
-                                         .bad_segment = bad.bad_segment,
-                                         .bad_place = bad.bad_place};
-    if (r->applied && whole) MNEM__TRY(mnem__trainer_share(t, t->gradients));
+                                         .bad_segment = u.found.bad_segment,
+                                         .bad_place = u.found.bad_place};
+    if (r->applied && whole) MNEM__TRY(mnem__trainer_share(t, MNEM__PART_GRADIENTS));
     u.step = (mnem__optimizer_step_args){.weights = args->weights,
                                          .gradients = args->gradients,
                                          .moments = args->moments,
                                          .step = args->step,
                                          .rate = args->rate,
                                          .factor = args->scale * r->clip};
-    if (r->applied) mnem_team_run(t->team, take_step, &u);
+    if (r->applied) MNEM__TRY(mnem__trainer_team_run(t, take_step, &u));
     if (args->zero_gradients) mnem__trainer_clear_gradients(t);
-    return r->applied && !whole ? mnem__trainer_share(t, t->weights) : MNEM_OK;
+    return r->applied && !whole ? mnem__trainer_share(t, mnem__trainer_weights(t)) : MNEM_OK;
+}
+
+mnem_status mnem__trainer_update(mnem_trainer *t, const mnem__optimizer_update_args *args,
+                                 mnem__optimizer_update_result *result) {
+    return mnem__ranks_end(t->setup.comm, update_ours(t, args, result));
 }

@@ -457,17 +457,17 @@ static void measure_teacher(const mnem__train_setup *setup, uint64_t *bytes) {
 mnem_status mnem__train_measure(const mnem__train_setup *setup, int32_t micro_batch,
                                 const mnem__train_graphs *graphs, mnem__train_sizes *sizes) {
     const uint64_t tokens = (uint64_t)micro_batch * (uint64_t)setup->o.sequence;
-    const uint64_t count = (uint64_t)setup->shape->count;
     *sizes = (mnem__train_sizes){.total = 0};
     uint64_t *bytes = sizes->bytes;
     mnem_op logits;
     size_t n;
     const mnem__segment *updated = mnem__train_updated(setup, &n);
     MNEM__TRY(mnem__optimizer_measure(&setup->o.optimizer, updated, n, &bytes[MNEM__PART_MOMENTS]));
-    if (setup->comm) bytes[MNEM__PART_EXCHANGE] = mnem__exchange_bytes(setup->cut.ranks);
+    bytes[MNEM__PART_EXCHANGE] =
+        mnem__exchange_bytes(setup->cut.ranks, mnem__device_is_apart(setup->o.device));
     MNEM__TRY(mnem__train_logits_op(setup, &logits));
-    const bool lora = setup->shape->lora_rank > 0;
-    bytes[lora ? MNEM__PART_ADAPTERS : MNEM__PART_TRAINED] = count * sizeof(float);
+    bytes[setup->shape->lora_rank ? MNEM__PART_ADAPTERS : MNEM__PART_TRAINED] =
+        (uint64_t)setup->shape->count * sizeof(float);
     bytes[MNEM__PART_GRADIENTS] = mnem__train_gradient_numbers(setup) * sizeof(float);
     bytes[MNEM__PART_WAITING] = (uint64_t)mnem__train_rows_get(setup, micro_batch).rows *
                                 (uint64_t)setup->shape->t.embd * sizeof(float);

@@ -71,7 +71,7 @@ static mnem_status take_steps(rank *r) {
                     .fail_at = r->fail_at,
                     .left = r->plan.share};
         mnem_parameter p;
-        if (i == r->spoil_at && mnem_trainer_parameter_get(r->trainer, 2, &p))
+        if (r->spoil != 0 && i == r->spoil_at && mnem_trainer_parameter_get(r->trainer, 2, &p))
             p.weights[1] += r->spoil;
         if (r->cancel && i == 0) mnem_trainer_cancel(r->trainer);
         mnem_status status = mnem_trainer_step(r->trainer, &(mnem_train_source){next, &s}, &report);
@@ -128,7 +128,7 @@ static mnem_status train(rank *r) {
 
 static void keep_weights(rank *r) {
     mnem_parameter p, first;
-    if (!r->trainer || !mnem_trainer_parameter_get(r->trainer, 0, &first)) return;
+    if (!r->trainer || !mnem_trainer_parameter_get(r->trainer, 0, &first) || !first.weights) return;
     for (int32_t i = 0; mnem_trainer_parameter_get(r->trainer, i, &p); i++)
         r->count += p.dims == 1 ? p.shape[0] : p.shape[0] * p.shape[1];
     r->weights = malloc((size_t)r->count * sizeof(float));
