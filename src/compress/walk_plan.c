@@ -106,18 +106,16 @@ static uint64_t page_bytes(const mnem__walker *w) {
 }
 
 /* All but the states. */
-static mnem_status measure(mnem__walker *w, int32_t pass, bool streamed, uint64_t *bytes) {
-    const mnem_transformer *t = &w->map->shape;
-    mnem_tensor_info embedding = {0};
-    for (int i = 0; i < MNEM__PARTS; i++) bytes[i] = 0;
+static mnem_status measure(mnem__walker *w, int32_t pass, bool streamed) {
+    uint64_t *bytes = w->parts.bytes;
+    w->parts = (mnem__parts){.total = 0};
     MNEM__TRY(measure_weights(w, streamed, bytes));
     MNEM__TRY(measure_graphs(w, pass, bytes));
-    mnem_model_tensor_get(w->model, (uint32_t)w->map->matrices[w->map->embedding], &embedding);
-    bytes[MNEM__PART_ROWS] = (uint64_t)pass * mnem_type_row_bytes(embedding.type, t->embd);
+    bytes[MNEM__PART_ROWS] = (uint64_t)pass * mnem__transformer_embedding_row(w->map);
     bytes[MNEM__PART_VECTORS] = w->map->vector_bytes;
     bytes[MNEM__PART_PAGES] = page_bytes(w) * (uint64_t)mnem__kv_pages_for(&w->kv, w->chunk);
     bytes[MNEM__PART_HOST_WATCHER] = w->watcher ? w->watcher->bytes : 0;
-    mnem__parts_complete(w->taken.device, w->threads, bytes);
+    mnem__parts_complete(&w->parts, w->taken.device, w->threads);
     return MNEM_OK;
 }
 
@@ -163,12 +161,12 @@ static bool look(void *owner, int64_t index, mnem__plan_way *way) {
     return true;
 }
 
-/* w->bytes are those of the chosen way: none behind the first that fits is measured. */
+/* w->parts are those of the chosen way: none behind the first that fits is measured. */
 static mnem_status measure_way(void *owner, int64_t index) {
     chooser *c = owner;
     const mnem__walk_way way = way_of(c, index);
-    MNEM__TRY(measure(c->w, way.pass, way.streamed, c->w->bytes));
-    c->beside[index] = c->live + mnem__parts_total(c->w->bytes);
+    MNEM__TRY(measure(c->w, way.pass, way.streamed));
+    c->beside[index] = c->live + c->w->parts.total;
     return MNEM_OK;
 }
 
@@ -199,7 +197,7 @@ static void fill_report(const chooser *c, mnem_walk_report *report) {
                                  .streamed = w->way.streamed,
                                  .bytes_states = (uint64_t)w->sequences * w->states.sequence_bytes,
                                  .bytes_spilled = (uint64_t)spilled * w->states.sequence_bytes,
-                                 .peak_bytes = c->live + mnem__parts_total(w->bytes),
+                                 .peak_bytes = c->live + w->parts.total,
                                  .budget_bytes = c->budget == UINT64_MAX ? 0 : c->budget};
 }
 
@@ -216,7 +214,9 @@ static void choose(chooser *c, int64_t index) {
     for (int32_t i = 0; i < w->matrices_most; i++) w->resident[i] = !w->way.streamed;
     const bool spills = w->way.in_memory < w->sequences;
     w->states.in_memory = w->way.in_memory;
-    w->bytes[MNEM__PART_TEXT] = states_bytes(w, w->way.in_memory + (spills || mnem__walk_again(w)));
+    w->parts.bytes[MNEM__PART_TEXT] =
+        states_bytes(w, w->way.in_memory + (spills || mnem__walk_again(w)));
+    mnem__parts_add_up(&w->parts);
 }
 
 mnem_status mnem__walk_choose(mnem__walker *w, mnem_walk_report *report) {

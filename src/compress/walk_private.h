@@ -41,7 +41,7 @@ typedef struct mnem__walker {
     int32_t matrices_most; /* that a layer has */
     /* chosen, and taken */
     mnem__walk_way way;
-    uint64_t bytes[MNEM__PARTS];
+    mnem__parts parts;
     mnem__taken taken;
     mnem_team *team;
     mnem__walk_states states;
@@ -78,7 +78,7 @@ static inline bool mnem__walk_again(const mnem__walker *w) {
 mnem__transformer_graph_options mnem__walk_graph_options(const mnem__walker *w, int32_t pass);
 /* Of a layer's matrices, which w->resident says to be resident or not. */
 mnem__weights_options mnem__walk_weights_options(const mnem__walker *w, int32_t layer);
-/* Fills w->way and w->bytes, and the report. MNEM_OVER_BUDGET says what would do. */
+/* Fills w->way and w->parts, and the report. MNEM_OVER_BUDGET says what would do. */
 mnem_status mnem__walk_choose(mnem__walker *w, mnem_walk_report *report);
 
 /* ---- walk_states.c ---- */

@@ -106,19 +106,6 @@ static mnem_status take_parts(mnem__walker *w, mnem_walk_report *report) {
 
 /* ---- a pass ---- */
 
-/* The rows of the embedding matrix, from the file. */
-static mnem_status read_rows(const mnem__walker *w, const int32_t *ids, int32_t n) {
-    const uint32_t tensor = (uint32_t)w->map->matrices[w->map->embedding];
-    mnem_tensor_info info;
-    mnem_model_tensor_get(w->model, tensor, &info);
-    const uint64_t bytes = mnem_type_row_bytes(info.type, w->map->shape.embd);
-    uint8_t *rows = mnem__part_host(&w->taken, MNEM__PART_ROWS);
-    for (int32_t i = 0; i < n; i++)
-        MNEM__TRY(mnem_model_tensor_read(w->model, tensor, (uint64_t)ids[i] * bytes, bytes,
-                                         rows + (uint64_t)i * bytes));
-    return MNEM_OK;
-}
-
 /* The first time that a layer runs. */
 static bool is_seen(const mnem__walker *w) {
     return w->watcher && w->watcher->input && w->kept == mnem__walk_again(w);
@@ -158,7 +145,10 @@ static mnem_status run_pass(mnem__walker *w, float *x, int32_t n) {
                                   .weights = w->weights ? &source : NULL,
                                   .tap = is_seen(w) ? &tap : NULL};
     for (int32_t i = 0; i < n; i++) w->positions[i] = w->position + i;
-    if (w->layer < 0) MNEM__TRY(read_rows(w, w->ids + w->sequence * w->chunk + w->position, n));
+    if (w->layer < 0) /* the rows of the embedding matrix, from the file */
+        MNEM__TRY(mnem__transformer_embedding_read(w->map,
+                                                   w->ids + w->sequence * w->chunk + w->position, n,
+                                                   mnem__part_host(&w->taken, MNEM__PART_ROWS)));
     if (w->weights) MNEM__TRY(mnem__weights_schedule(w->weights, MNEM__PASS_BODY));
     return run_graph(w, &args);
 }
@@ -299,7 +289,7 @@ mnem_status mnem_walk(const mnem_model *model, const mnem_walk_options *options,
                       .threads = options->threads ? options->threads : mnem__processors(),
                       .taken = {.ledger = options->ledger},
                       .states = {.fd = -1}};
-    w.taken.bytes = w.bytes;
+    w.taken.parts = &w.parts;
     w.threads = mnem__min_i32(w.threads, MNEM_TEAM_MAX);
     const mnem_status status = walk_model(&w, report ? report : &mine);
     give(&w);

@@ -28,17 +28,12 @@ static const void *adapter_packed(void *engine, int32_t handle) {
 static void bind(mnem_engine *e) {
     const int32_t embedding = e->map->embedding;
     mnem__location pages = mnem__part_at(&e->taken, MNEM__PART_PAGES);
-    mnem_tensor_info info;
     for (int k = 0; k < MNEM__KV_PAGED; k++) { /* one kind's behind the other's */
         e->pages[k].base = pages;
         pages = mnem__kv_page_at(&e->pages[k], e->pages[k].count);
     }
     e->pages[MNEM__KV_STATES].base = mnem__part_at(&e->taken, MNEM__PART_STATES);
     e->pages[MNEM__KV_STATES].more = mnem__part_at(&e->taken, MNEM__PART_SNAPSHOTS);
-    if (embedding >= 0) {
-        mnem_model_tensor_get(e->model, (uint32_t)e->map->matrices[embedding], &info);
-        e->row_bytes = mnem_type_row_bytes(info.type, e->map->shape.embd);
-    }
     e->external[MNEM__SLOT_HIDDEN] = mnem__part_bound(&e->taken, MNEM__PART_ACTIVATIONS);
     e->external[MNEM__SLOT_VECTORS] = mnem__part_bound(&e->taken, MNEM__PART_VECTORS);
     e->external[MNEM__SLOT_LOGITS] = mnem__part_bound(&e->taken, MNEM__PART_LOGITS);
@@ -133,7 +128,7 @@ static mnem_status start(mnem__setup *setup, const mnem_engine_plan *plan, mnem_
     e->ledger = setup->options->ledger;
     e->device = setup->device;
     e->page_cache = setup->options->page_cache;
-    e->taken = (mnem__taken){.bytes = e->parts.bytes, .ledger = e->ledger};
+    e->taken = (mnem__taken){.parts = &e->parts.all, .ledger = e->ledger};
     e->choice = choice;
     e->logits_rows = setup->logits_rows;
     e->map = setup->map;

@@ -293,35 +293,22 @@ mnem__weights_options mnem__engine_weights_options(const mnem__setup *setup,
                                    .on_experts_context = setup->options->on_experts_context};
 }
 
-/* Heap bytes of both graphs, the map and the tables are asked from the code that takes them. */
-static void measure_host(const mnem__setup *setup, const mnem__choice *choice, mnem__parts *parts) {
-    const mnem__transformer_graph_options graphs = graph_options(setup, choice, choice->chunk);
-    parts->bytes[MNEM__PART_HOST_SESSION] = mnem__engine_tables_lay_out(setup, choice, NULL, NULL) +
-                                            mnem__transformer_map_bytes(setup->map) +
-                                            (setup->adapters ? setup->adapters->host_bytes : 0);
-    const mnem_engine_options *o = setup->options;
-    if (o->scheduler_bytes)
-        parts->bytes[MNEM__PART_HOST_SCHEDULER] =
-            o->scheduler_bytes(o->scheduler_context, choice->context);
-    parts->bytes[MNEM__PART_HOST_GRAPH] = mnem__transformer_graphs_bytes(&graphs);
-}
-
 /* A ring that is free after loading lies in the block that passes fill most of, which isn't used
  * before; that block is made larger if it must. So the bytes never shrink when anything grows. */
 static void place_ring(const mnem__setup *setup, const mnem__weights_sizes *weights,
-                       mnem__parts *parts) {
+                       mnem__engine_parts *parts) {
     static const mnem__part passes[] = {MNEM__PART_PAGES, MNEM__PART_ACTIVATIONS, MNEM__PART_LOGITS,
                                         MNEM__PART_WORKSPACE};
+    uint64_t *bytes = parts->all.bytes;
     mnem__part idle = setup->apart ? MNEM__PART_LOGITS : passes[0]; /* the host writes there */
     for (size_t i = 1; i < sizeof passes / sizeof *passes && !setup->apart; i++)
-        if (parts->bytes[passes[i]] > parts->bytes[idle]) idle = passes[i];
+        if (bytes[passes[i]] > bytes[idle]) idle = passes[i];
     parts->ring = MNEM__PART_RING;
-    parts->idle_bytes = parts->bytes[idle];
+    parts->idle_bytes = bytes[idle];
     if (mnem__weights_stream(weights)) return;
-    const uint64_t ring = mnem__part_block_bytes(setup->device, weights->ring_bytes);
-    if (ring > parts->idle_bytes) parts->bytes[idle] = ring;
-    parts->ring_extra_bytes = parts->bytes[idle] - parts->idle_bytes;
-    parts->bytes[MNEM__PART_RING] = 0;
+    bytes[idle] = mnem__max_u64(bytes[idle], bytes[MNEM__PART_RING]);
+    bytes[MNEM__PART_RING] = 0;
+    parts->ring_extra_bytes = bytes[idle] - parts->idle_bytes;
     parts->ring = idle;
 }
 
@@ -335,11 +322,6 @@ mnem__relay_shape mnem__engine_relay(const mnem__setup *setup, const mnem__choic
                                .gather_bytes = setup->gather_bytes};
 }
 
-/* Hidden rows on the host, and the norm that embeddings go through. */
-static uint64_t staging_bytes(const mnem__setup *setup, uint64_t hidden_bytes) {
-    return hidden_bytes + 2 * (uint64_t)setup->map->shape.embd * sizeof(float);
-}
-
 /* Of the rank that makes them, and rank 0, which gets them; where rows are cut each makes some. */
 static int32_t logits_here(const mnem__setup *setup) {
     const mnem_transformer *t = &setup->map->shape;
@@ -347,50 +329,64 @@ static int32_t logits_here(const mnem__setup *setup) {
     return t->rows.vocab.begin > 0 ? t->rows.vocab.end - t->rows.vocab.begin : t->vocab;
 }
 
-void mnem__engine_measure_graphs(const mnem__setup *setup, const mnem__choice *choice,
-                                 const mnem_graph_sizes *body, const mnem_graph_sizes *head,
-                                 mnem__parts *parts) {
-    const mnem_transformer *t = &setup->map->shape;
+uint64_t mnem__engine_logits_bytes(const mnem__setup *setup) {
+    return (uint64_t)setup->logits_rows * (uint64_t)logits_here(setup) * sizeof(float);
+}
+
+uint64_t mnem__engine_hidden_bytes(const mnem__setup *setup, int32_t chunk) {
+    return mnem__align_up((uint64_t)chunk * (uint64_t)setup->map->shape.embd * sizeof(float), 64);
+}
+
+/* Pages of all kinds, and states. */
+static void measure_kept(const mnem__setup *setup, const mnem__choice *choice, uint64_t *bytes) {
     const mnem_kv_layout kv = mnem__engine_kv(setup, choice->kv_type);
-    mnem_tensor_info embedding = {0};
-    *parts = (mnem__parts){0};
-    parts->hidden_bytes =
-        mnem__align_up((uint64_t)choice->chunk * (uint64_t)t->embd * sizeof(float), 64);
-    uint64_t *bytes = parts->bytes;
-    bytes[MNEM__PART_VECTORS] = setup->map->vector_bytes;
-    bytes[MNEM__PART_ADAPTERS] = setup->adapters ? setup->adapters->block_bytes : 0;
     for (int k = 0; k < MNEM__KV_KINDS; k++) {
-        const mnem__kv_need need =
-            mnem__kv_need_of(t, &kv, (mnem__kv_kind)k, choice->context, choice->chunk);
+        const mnem__kv_need need = mnem__kv_need_of(&setup->map->shape, &kv, (mnem__kv_kind)k,
+                                                    choice->context, choice->chunk);
         bytes[need.one ? MNEM__PART_STATES : MNEM__PART_PAGES] +=
             need.page_bytes * mnem__engine_pages_of(setup, choice, &need);
+        if (k == MNEM__KV_STATES)
+            bytes[MNEM__PART_SNAPSHOTS] = need.page_bytes * (uint64_t)choice->snapshots;
     }
-    bytes[MNEM__PART_SNAPSHOTS] =
-        mnem__kv_need_of(t, &kv, MNEM__KV_STATES, choice->context, choice->chunk).page_bytes *
-        (uint64_t)choice->snapshots;
-    bytes[MNEM__PART_ACTIVATIONS] =
-        parts->hidden_bytes + mnem__max_u64(body->block_bytes, head->block_bytes);
-    bytes[MNEM__PART_LOGITS] =
-        (uint64_t)setup->logits_rows * (uint64_t)logits_here(setup) * sizeof(float);
-    bytes[MNEM__PART_WORKSPACE] = mnem__max_u64(body->workspace_bytes, head->workspace_bytes);
-    if (setup->map->embedding >= 0) {
-        mnem_model_tensor_get(setup->model, (uint32_t)setup->map->matrices[setup->map->embedding],
-                              &embedding);
-        bytes[MNEM__PART_ROWS] =
-            (uint64_t)choice->chunk * mnem_type_row_bytes(embedding.type, t->embd);
-    }
-    bytes[MNEM__PART_LAYER_ROWS] = (uint64_t)choice->chunk * mnem__transformer_layer_row(t);
+}
+
+void mnem__engine_measure_graphs(const mnem__setup *setup, const mnem__choice *choice,
+                                 const mnem_graph_sizes *body, const mnem_graph_sizes *head,
+                                 mnem__engine_parts *parts) {
+    const mnem__transformer_map *map = setup->map;
+    const mnem_engine_options *o = setup->options;
+    const mnem__adapter_set *adapters = setup->adapters;
+    const mnem__transformer_graph_options graphs = graph_options(setup, choice, choice->chunk);
     const mnem__relay_shape relay = mnem__engine_relay(setup, choice);
+    const uint64_t chunk = (uint64_t)choice->chunk;
+    const uint64_t hidden = mnem__engine_hidden_bytes(setup, choice->chunk);
+    *parts = (mnem__engine_parts){.hidden_bytes = hidden};
+    uint64_t *bytes = parts->all.bytes;
+    measure_kept(setup, choice, bytes);
+    bytes[MNEM__PART_VECTORS] = map->vector_bytes;
+    bytes[MNEM__PART_ADAPTERS] = adapters ? adapters->block_bytes : 0;
+    bytes[MNEM__PART_ACTIVATIONS] = hidden + mnem__max_u64(body->block_bytes, head->block_bytes);
+    bytes[MNEM__PART_LOGITS] = mnem__engine_logits_bytes(setup);
+    bytes[MNEM__PART_WORKSPACE] = mnem__max_u64(body->workspace_bytes, head->workspace_bytes);
+    bytes[MNEM__PART_ROWS] = chunk * mnem__transformer_embedding_row(map);
+    bytes[MNEM__PART_LAYER_ROWS] = chunk * mnem__transformer_layer_row(&map->shape);
     bytes[MNEM__PART_RELAY] = mnem__relay_block_bytes(&relay);
-    if (setup->apart) bytes[MNEM__PART_STAGING] = staging_bytes(setup, parts->hidden_bytes);
-    measure_host(setup, choice, parts);
-    mnem__parts_complete(setup->device, setup->threads, bytes);
-    if (setup->options->shares_reserve) bytes[MNEM__PART_RESERVE] = 0;
+    if (setup->apart) /* hidden rows on the host, and the norm that embeddings go through */
+        bytes[MNEM__PART_STAGING] = hidden + 2 * (uint64_t)map->shape.embd * sizeof(float);
+    bytes[MNEM__PART_HOST_SESSION] = mnem__engine_tables_lay_out(setup, choice, NULL, NULL) +
+                                     mnem__transformer_map_bytes(map) +
+                                     (adapters ? adapters->host_bytes : 0);
+    bytes[MNEM__PART_HOST_GRAPH] = mnem__transformer_graphs_bytes(&graphs);
+    if (o->scheduler_bytes)
+        bytes[MNEM__PART_HOST_SCHEDULER] =
+            o->scheduler_bytes(o->scheduler_context, choice->context);
+    mnem__parts_complete(&parts->all, setup->device, setup->threads);
+    if (o->shares_reserve) bytes[MNEM__PART_RESERVE] = 0;
 }
 
 void mnem__engine_measure_weights(const mnem__setup *setup, const mnem__choice *choice,
-                                  const mnem__weights_sizes *weights, mnem__parts *parts) {
-    uint64_t *bytes = parts->bytes;
+                                  const mnem__weights_sizes *weights, mnem__engine_parts *parts) {
+    uint64_t *bytes = parts->all.bytes;
     mnem_device *device = setup->device;
     bytes[MNEM__PART_MATRICES] = mnem__part_block_bytes(device, weights->resident_bytes);
     bytes[MNEM__PART_EXPERTS] = mnem__part_block_bytes(device, weights->expert_bytes);
@@ -399,12 +395,12 @@ void mnem__engine_measure_weights(const mnem__setup *setup, const mnem__choice *
     bytes[MNEM__PART_HOST_WEIGHTS] = weights->host_bytes;
     bytes[MNEM__PART_READER] = weights->stack_bytes;
     place_ring(setup, weights, parts);
-    parts->total = mnem__parts_total(bytes);
+    mnem__parts_add_up(&parts->all);
 }
 
 void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
                           const mnem_graph_sizes *body, const mnem_graph_sizes *head,
-                          const mnem__weights_sizes *weights, mnem__parts *parts) {
+                          const mnem__weights_sizes *weights, mnem__engine_parts *parts) {
     mnem__engine_measure_graphs(setup, choice, body, head, parts);
     mnem__engine_measure_weights(setup, choice, weights, parts);
 }

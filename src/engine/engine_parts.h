@@ -84,16 +84,18 @@ static inline uint64_t mnem__engine_pages_of(const mnem__setup *setup, const mne
 mnem__weights_options mnem__engine_weights_options(const mnem__setup *setup,
                                                    const mnem__choice *choice);
 
-typedef struct mnem__parts {
-    uint64_t bytes[MNEM__PARTS];
-    uint64_t total;
+typedef struct mnem__engine_parts {
+    mnem__parts all;
     uint64_t hidden_bytes; /* at the start of the activations; the graphs' block follows */
     /* Where the ring lies. When nothing is streamed it is used before everything else, and lies
      * in the largest block that a pass will fill: idle until then, and no smaller than the ring. */
     mnem__part ring;
     uint64_t idle_bytes;       /* of that block, as a pass needs it */
     uint64_t ring_extra_bytes; /* that the ring made it larger */
-} mnem__parts;
+} mnem__engine_parts;
+/* Of hidden rows, at the start of the activations; of logits, 0 where none are made or received. */
+uint64_t mnem__engine_hidden_bytes(const mnem__setup *setup, int32_t chunk);
+uint64_t mnem__engine_logits_bytes(const mnem__setup *setup);
 /* What the messages between ranks are made for. */
 mnem__relay_shape mnem__engine_relay(const mnem__setup *setup, const mnem__choice *choice);
 /* No rows of an embedding are read: it is resident, or another rank's. */
@@ -103,13 +105,13 @@ static inline bool mnem__embedding_packed(const mnem__setup *setup) {
 /* The bytes of every part from the measured graphs and weights. */
 void mnem__engine_measure(const mnem__setup *setup, const mnem__choice *choice,
                           const mnem_graph_sizes *body, const mnem_graph_sizes *head,
-                          const mnem__weights_sizes *weights, mnem__parts *parts);
+                          const mnem__weights_sizes *weights, mnem__engine_parts *parts);
 /* The same in two steps, for a search over many weights with the same graphs. The first fills what
  * follows from context, chunk, KV type and pages alone, the second adds the rest. */
 void mnem__engine_measure_graphs(const mnem__setup *setup, const mnem__choice *choice,
                                  const mnem_graph_sizes *body, const mnem_graph_sizes *head,
-                                 mnem__parts *parts);
+                                 mnem__engine_parts *parts);
 void mnem__engine_measure_weights(const mnem__setup *setup, const mnem__choice *choice,
-                                  const mnem__weights_sizes *weights, mnem__parts *parts);
+                                  const mnem__weights_sizes *weights, mnem__engine_parts *parts);
 
 #endif

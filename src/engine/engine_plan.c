@@ -257,11 +257,11 @@ static mnem__plan_lines lines_of(mnem_engine_plan *plan) {
 static void fill_parts(const planner *p, const mnem__way *way, mnem_engine_plan *plan) {
     const mnem__choice choice = mnem__way_choice(way);
     const mnem__plan_lines lines = lines_of(plan);
-    mnem__parts parts;
+    mnem__engine_parts parts;
     const mnem__weights_sizes weights = mnem__way_weights(way);
     mnem__engine_measure(&p->setup, &choice, &way->graphs->body, &way->graphs->head, &weights,
                          &parts);
-    mnem__parts_add_lines(parts.bytes, &lines);
+    mnem__parts_add_lines(&parts.all, &lines);
 }
 
 static void fill_pages(const planner *p, const mnem__choice *choice, mnem_engine_plan *plan) {

@@ -145,7 +145,7 @@ struct mnem_engine {
     mnem_team *team;
     mnem__choice choice;
     int32_t logits_rows, sequences;
-    mnem__parts parts;
+    mnem__engine_parts parts;
     mnem__taken taken; /* the parts */
     mnem__engine_tables tables;
     mnem__kv_pages pages[MNEM__KV_KINDS];
@@ -157,7 +157,6 @@ struct mnem_engine {
     mnem_graph_gather gather;       /* of the relay */
     int32_t awaited_first, awaited; /* of the ring of awaited passes: the oldest, how many */
     int32_t awaited_row;            /* of the place of logits, behind the newest one's */
-    uint64_t row_bytes;             /* of the embedding matrix in the file */
     bool page_cache;                /* rows of layers stay there */
     float *hidden, *logits;         /* for the host; apart: hidden is a copy, in the staging part */
     uint8_t *rows;                  /* of the embedding, so too */

@@ -304,7 +304,7 @@ static bool loads_well(const mnem__ring_point *ring, uint64_t loaded_bytes) {
  * way takes the larger of its block and of the least ring that loads well: a smaller block, of a
  * shorter context or chunk, never takes more. */
 static bool wastes_ring(const mnem__search *search, const mnem__way *way,
-                        const mnem__parts *parts) {
+                        const mnem__engine_parts *parts) {
     if (parts->ring_extra_bytes == 0) return false;
     const mnem__weights_sizes weights = mnem__way_weights(way);
     for (int32_t i = 0; i < search->ring_count; i++) {
@@ -316,24 +316,25 @@ static bool wastes_ring(const mnem__search *search, const mnem__way *way,
 }
 
 /* What a way takes without its weights. */
-static void measure_graphs(const mnem__search *search, const mnem__way *way, mnem__parts *parts) {
+static void measure_graphs(const mnem__search *search, const mnem__way *way,
+                           mnem__engine_parts *parts) {
     const mnem__choice choice = mnem__way_choice(way);
     mnem__engine_measure_graphs(search->setup, &choice, &way->graphs->body, &way->graphs->head,
                                 parts);
 }
 
-static bool complete(const mnem__search *search, const mnem__parts *graphs, mnem__way *way) {
+static bool complete(const mnem__search *search, const mnem__engine_parts *graphs, mnem__way *way) {
     const mnem__choice choice = mnem__way_choice(way);
     const mnem__weights_sizes weights = mnem__way_weights(way);
-    mnem__parts parts = *graphs;
+    mnem__engine_parts parts = *graphs;
     mnem__engine_measure_weights(search->setup, &choice, &weights, &parts);
     way->seconds = mnem__way_seconds(search, way);
-    way->peak_bytes = search->bytes_live + parts.total;
+    way->peak_bytes = search->bytes_live + parts.all.total;
     return !wastes_ring(search, way, &parts);
 }
 
 bool mnem__way_complete(const mnem__search *search, mnem__way *way) {
-    mnem__parts parts;
+    mnem__engine_parts parts;
     measure_graphs(search, way, &parts);
     return complete(search, &parts, way);
 }

@@ -88,7 +88,7 @@ typedef struct mnem__search_ways {
     uint64_t slot_most;
     /* Measured last, and what it takes without weights: a walk asks for all ways of it in a row. */
     const mnem__graph_point *measured;
-    mnem__parts parts;
+    mnem__engine_parts parts;
 } mnem__search_ways;
 /* Fills *list, which the ways borrow. */
 mnem__plan_ways mnem__search_ways_of(const mnem__search *search, int32_t context,

@@ -75,9 +75,8 @@ static uint64_t layer_pages_bytes(const splitter *s, const mnem__choice *choice,
 /* What a pass needs beside weights and pages, on any device. */
 static uint64_t pass_bytes(const splitter *s, int32_t chunk, const mnem__graph_pair *pair) {
     const mnem_graph_sizes *b = &pair->body_sizes, *h = &pair->head_sizes;
-    const uint64_t embd = (uint64_t)s->setup.map->shape.embd;
-    const uint64_t hidden = mnem__align_up((uint64_t)chunk * embd * sizeof(float), 64);
-    return hidden + mnem__max_u64(b->block_bytes, h->block_bytes) +
+    return mnem__engine_hidden_bytes(&s->setup, chunk) +
+           mnem__max_u64(b->block_bytes, h->block_bytes) +
            mnem__max_u64(b->workspace_bytes, h->workspace_bytes);
 }
 
@@ -88,12 +87,10 @@ static void fill_chain(splitter *s, const mnem__choice *choice) {
         s->kv[i + 1] = map->shape.encoder ? 0 : layer_pages_bytes(s, choice, i);
         s->bytes[i + 1] = layer_weight_bytes(s, i) + s->kv[i + 1];
     }
-    const uint64_t logits =
-        (uint64_t)s->setup.logits_rows * (uint64_t)map->shape.vocab * sizeof(float);
     s->bytes[0] = matrix_bytes(s, map->embedding) + positions_bytes(s);
     s->bytes[layers + 1] = matrix_bytes(s, map->body_count) + vector_bytes(&map->output_norm) +
                            vector_bytes(&map->output_norm_bias) + vector_bytes(&map->output_bias) +
-                           logits;
+                           mnem__engine_logits_bytes(&s->setup);
     if (map->shape.encoder) s->bytes[layers + 1] = 0;
 }
 
@@ -208,10 +205,8 @@ static void fill_device(const splitter *s, const mnem__split_device *part, mnem_
     d->activation_bytes = s->fixed_bytes;
     d->bytes_used = part->bytes_used;
     if (!d->head) return;
-    const uint64_t logits =
-        (uint64_t)s->setup.logits_rows * (uint64_t)s->setup.map->shape.vocab * sizeof(float);
-    d->weight_bytes -= logits;
-    d->activation_bytes += logits;
+    d->weight_bytes -= mnem__engine_logits_bytes(&s->setup);
+    d->activation_bytes += mnem__engine_logits_bytes(&s->setup);
 }
 
 static mnem_status split_layers(splitter *s, mnem_engine_split *split) {

@@ -30,14 +30,8 @@ mnem_status mnem__pass_store_states(mnem__step *x) {
 /* The rows of the embedding matrix, from the file. */
 mnem_status mnem__pass_read_rows(mnem__step *x) {
     mnem_engine *e = x->e;
-    const uint32_t tensor = (uint32_t)e->map->matrices[e->map->embedding];
-    uint8_t *rows = e->rows;
-    for (int32_t i = 0; i < x->rows; i++) {
-        MNEM__TRY(mnem_model_tensor_read(e->model, tensor,
-                                         (uint64_t)e->tables.ids[i] * e->row_bytes, e->row_bytes,
-                                         rows + (uint64_t)i * e->row_bytes));
-        e->tables.ids[i] = i;
-    }
+    MNEM__TRY(mnem__transformer_embedding_read(e->map, e->tables.ids, x->rows, e->rows));
+    for (int32_t i = 0; i < x->rows; i++) e->tables.ids[i] = i;
     return MNEM_OK;
 }
 

@@ -8,7 +8,10 @@
 #include "base/error.h"
 #include "device/backend/backend.h"
 
-#define INFO(name, kind, tag, how) {MNEM_KIND_##kind, tag, MNEM__HOW_##how},
+#define BY(knob)                       (1u << MNEM_KNOB_##knob)
+#define BY_PASS                        (BY(CHUNK) | BY(CONTEXT) | BY(KV))
+#define BY_STEP                        (BY(MICRO_BATCH) | BY(COMPUTE))
+#define INFO(name, kind, tag, how, by) {MNEM_KIND_##kind, tag, MNEM__HOW_##how, by},
 const mnem__part_info mnem__part_infos[MNEM__PARTS] = {MNEM__PART_LIST(INFO)};
 
 static bool is_block(mnem__part part) {
@@ -21,24 +24,26 @@ uint64_t mnem__part_block_bytes(mnem_device *device, uint64_t bytes) {
     return mnem__align_up(bytes, MNEM__PART_ALIGNMENT);
 }
 
-void mnem__parts_complete(mnem_device *device, int32_t threads, uint64_t *bytes) {
+void mnem__parts_complete(mnem__parts *parts, mnem_device *device, int32_t threads) {
+    uint64_t *bytes = parts->bytes;
     bytes[MNEM__PART_TEAM] = mnem_team_bytes(threads);
     bytes[MNEM__PART_RESERVE] = MNEM__RESERVE;
     if (!device) bytes[MNEM__PART_HOST_DEVICE] = mnem__device_bytes("host");
     for (int i = 0; i < MNEM__PART_BLOCKS; i++) /* for each of a million ways */
         bytes[i] = device ? mnem__part_block_bytes(device, bytes[i])
                           : mnem__align_up(bytes[i], MNEM__PART_ALIGNMENT);
+    mnem__parts_add_up(parts);
 }
 
-uint64_t mnem__parts_total(const uint64_t *bytes) {
-    uint64_t total = 0;
-    for (int i = 0; i < MNEM__PARTS; i++) total += bytes[i];
-    return total;
+void mnem__parts_add_up(mnem__parts *parts) {
+    parts->total = 0;
+    for (int i = 0; i < MNEM__PARTS; i++) parts->total += parts->bytes[i];
 }
 
-void mnem__parts_add_lines(const uint64_t *bytes, const mnem__plan_lines *lines) {
+void mnem__parts_add_lines(const mnem__parts *parts, const mnem__plan_lines *lines) {
     for (int i = 0; i < MNEM__PARTS; i++)
-        mnem__plan_lines_add(lines, mnem__part_infos[i].kind, mnem__part_infos[i].tag, bytes[i]);
+        mnem__plan_lines_add(lines, mnem__part_infos[i].kind, mnem__part_infos[i].tag,
+                             parts->bytes[i]);
     mnem__plan_lines_sort(lines);
 }
 
@@ -62,17 +67,19 @@ void mnem__taken_close(mnem__taken *taken) {
 static mnem_block block_of(const mnem__taken *taken, mnem__part part) {
     const bool pinned = mnem__part_infos[part].how == MNEM__HOW_PINNED && taken->apart;
     const mnem_space space = pinned ? MNEM_SPACE_PINNED : MNEM_SPACE_DEVICE;
-    return (mnem_block){.device = taken->device,
-                        .address = taken->address[part],
-                        .bytes = mnem_device_alloc_bytes(taken->device, space, taken->bytes[part]),
-                        .space = space};
+    return (mnem_block){
+        .device = taken->device,
+        .address = taken->address[part],
+        .bytes = mnem_device_alloc_bytes(taken->device, space, taken->parts->bytes[part]),
+        .space = space};
 }
 
 /* Bytes that a plan placed, with a block of them or without. */
 static mnem_status take(mnem__taken *taken, mnem__part part) {
     const mnem__part_info *info = &mnem__part_infos[part];
     if (!is_block(part))
-        return mnem_ledger_charge_planned(taken->ledger, info->kind, info->tag, taken->bytes[part]);
+        return mnem_ledger_charge_planned(taken->ledger, info->kind, info->tag,
+                                          taken->parts->bytes[part]);
     mnem_block block = block_of(taken, part);
     const uint64_t bytes = block.bytes;
     MNEM__TRY(mnem_ledger_charge_planned(taken->ledger, info->kind, info->tag, bytes));
@@ -87,7 +94,7 @@ mnem_status mnem__part_take(mnem__taken *taken, mnem__part part) {
     const mnem__part_how how = mnem__part_infos[part].how;
     const bool here =
         is_block(part) || how == MNEM__HOW_CHARGE || (how == MNEM__HOW_LOAD && !taken->runs);
-    if (taken->bytes[part] == 0 || !here) return MNEM_OK;
+    if (taken->parts->bytes[part] == 0 || !here) return MNEM_OK;
     MNEM__TRY(take(taken, part));
     taken->is[part] = true;
     return MNEM_OK;
@@ -100,7 +107,7 @@ mnem_status mnem__parts_take(mnem__taken *taken) {
 
 void mnem__part_give(mnem__taken *taken, mnem__part part) {
     const mnem__part_info *info = &mnem__part_infos[part];
-    uint64_t bytes = taken->bytes[part];
+    uint64_t bytes = taken->parts->bytes[part];
     if (!taken->is[part]) return;
     if (is_block(part)) {
         mnem_block block = block_of(taken, part);

@@ -1,13 +1,18 @@
 /* plan_parts.h: everything that engines, walks and trainers take: one list of parts, measured for a
  * plan, taken by create, given back by destroy.
  *
- * A part has its line in the plan and the ledger (kind, tag), and lies where `how` says, on the
- * device of who took it: that is its location. An owner fills an array of bytes, one for each part;
- * those that it has no use for stay 0. */
+ *     declared    MNEM__PART_LIST: its line in the plan and the ledger (kind, tag), its location on
+ *                 the device of who takes it (how), the options that change it (by)
+ *     measured    by the owner: the bytes of each part; those that it has no use for stay 0
+ *     completed   mnem__parts_complete: what every owner takes, as the device rounds it, the sum
+ *     printed     mnem__parts_add_lines
+ *     taken       mnem__parts_take: charged and allocated, just those bytes
+ */
 #ifndef MNEM_SRC_PLAN_PLAN_PARTS_H
 #define MNEM_SRC_PLAN_PLAN_PARTS_H
 
 #include "device/location.h"
+#include "mnem/plan.h"
 #include "plan/plan_lines.h"
 
 typedef enum mnem__part_how {
@@ -19,49 +24,51 @@ typedef enum mnem__part_how {
     MNEM__HOW_CALLER, /* what the caller said that it takes, and charges */
 } mnem__part_how;
 
-/* X(NAME, kind, tag, how): the parts, blocks first. Of one kind lines are in this order. */
+/* X(NAME, kind, tag, how, by): the parts, blocks first. Of one kind lines are in this order.
+ * by: the knobs of refusals (mnem_knob_kind) that change the part, where the way stays the same
+ * otherwise; tests compare that with what is measured, but for BY(MODEL). */
 #define MNEM__PART_LIST(X)                                                                         \
-    X(MATRICES, WEIGHTS, "matrices", BLOCK)                                                        \
-    X(EXPERTS, WEIGHTS, "experts", PINNED)                                                         \
-    X(VECTORS, WEIGHTS, "norms and biases", BLOCK)                                                 \
-    X(TRAINED, WEIGHTS, "weights", BLOCK)                                                          \
-    X(FROZEN, WEIGHTS, "frozen", BLOCK)                                                            \
-    X(ADAPTERS, WEIGHTS, "adapters", PINNED)                                                       \
-    X(TEACHER, WEIGHTS, "teacher", BLOCK)                                                          \
-    X(PAGES, KV, "pages", BLOCK)                                                                   \
-    X(STATES, KV, "live states", BLOCK)                                                            \
-    X(SNAPSHOTS, KV, "state snapshots", BLOCK)                                                     \
-    X(TEXT, ACTIVATION, "states", PINNED)                                                          \
-    X(ACTIVATIONS, ACTIVATION, "graph", BLOCK)                                                     \
-    X(LOGITS, ACTIVATION, "logits", PINNED)                                                        \
-    X(WORKSPACE, WORKSPACE, "operators", BLOCK)                                                    \
-    X(GRADIENTS, GRADIENT, "gradients", BLOCK)                                                     \
-    X(WAITING, GRADIENT, "waiting", BLOCK)                                                         \
-    X(MOMENTS, OPTIMIZER, "moments", BLOCK)                                                        \
-    X(MASKS, OPTIMIZER, "masks", BLOCK)                                                            \
-    X(RING, IO, "ring", PINNED)                                                                    \
-    X(ROWS, IO, "embedding rows", PINNED)                                                          \
-    X(LAYER_ROWS, IO, "rows of layers", PINNED)                                                    \
-    X(RELAY, IO, "states of ranks", PINNED)                                                        \
-    X(EXCHANGE, IO, "exchange", PINNED)                                                            \
-    X(STAGING, IO, "staging", PINNED)                                                              \
-    X(TEACHER_RING, IO, "teacher", PINNED)                                                         \
-    X(BATCHES, IO, "batches", CALLER)                                                              \
-    X(HOST_SESSION, HOST, "session", HEAP)                                                         \
-    X(HOST_TRAIN, HOST, "train", HEAP)                                                             \
-    X(HOST_GRAPH, HOST, "graph", HEAP)                                                             \
-    X(HOST_WEIGHTS, HOST, "weights", LOAD)                                                         \
-    X(HOST_WATCHER, HOST, "watcher", CALLER)                                                       \
-    X(HOST_SCHEDULER, HOST, "scheduler", CALLER)                                                   \
-    X(HOST_OPTIMIZER, HOST, "optimizer", HEAP)                                                     \
-    X(HOST_DEVICE, HOST, "device", HEAP)                                                           \
-    X(CHECKPOINT, HOST, "checkpoints", CHARGE)                                                     \
-    X(TEAM, RUNTIME, "team stacks", CHARGE)                                                        \
-    X(READER, RUNTIME, "reader stack", CHARGE)                                                     \
-    X(TEACHER_READER, RUNTIME, "teacher's reader", CHARGE)                                         \
-    X(RESERVE, RUNTIME, "reserve", CHARGE)
+    X(MATRICES, WEIGHTS, "matrices", BLOCK, BY(MODEL))                                             \
+    X(EXPERTS, WEIGHTS, "experts", PINNED, BY(MODEL))                                              \
+    X(VECTORS, WEIGHTS, "norms and biases", BLOCK, 0)                                              \
+    X(TRAINED, WEIGHTS, "weights", BLOCK, 0)                                                       \
+    X(FROZEN, WEIGHTS, "frozen", BLOCK, BY(MODEL))                                                 \
+    X(ADAPTERS, WEIGHTS, "adapters", PINNED, 0)                                                    \
+    X(TEACHER, WEIGHTS, "teacher", BLOCK, 0)                                                       \
+    X(PAGES, KV, "pages", BLOCK, BY_PASS)                                                          \
+    X(STATES, KV, "live states", BLOCK, 0)                                                         \
+    X(SNAPSHOTS, KV, "state snapshots", BLOCK, 0)                                                  \
+    X(TEXT, ACTIVATION, "states", PINNED, 0)                                                       \
+    X(ACTIVATIONS, ACTIVATION, "graph", BLOCK, BY(CHUNK) | BY(CONTEXT) | BY_STEP)                  \
+    X(LOGITS, ACTIVATION, "logits", PINNED, 0)                                                     \
+    X(WORKSPACE, WORKSPACE, "operators", BLOCK, BY_PASS | BY_STEP)                                 \
+    X(GRADIENTS, GRADIENT, "gradients", BLOCK, 0)                                                  \
+    X(WAITING, GRADIENT, "waiting", BLOCK, BY(MICRO_BATCH))                                        \
+    X(MOMENTS, OPTIMIZER, "moments", BLOCK, BY(MOMENTS))                                           \
+    X(MASKS, OPTIMIZER, "masks", BLOCK, 0)                                                         \
+    X(RING, IO, "ring", PINNED, 0)                                                                 \
+    X(ROWS, IO, "embedding rows", PINNED, BY(CHUNK) | BY(MODEL))                                   \
+    X(LAYER_ROWS, IO, "rows of layers", PINNED, BY(CHUNK))                                         \
+    X(RELAY, IO, "states of ranks", PINNED, BY(CHUNK))                                             \
+    X(EXCHANGE, IO, "exchange", PINNED, 0)                                                         \
+    X(STAGING, IO, "staging", PINNED, BY(CHUNK) | BY(MICRO_BATCH))                                 \
+    X(TEACHER_RING, IO, "teacher", PINNED, 0)                                                      \
+    X(BATCHES, IO, "batches", CALLER, BY(MICRO_BATCH))                                             \
+    X(HOST_SESSION, HOST, "session", HEAP, BY(CONTEXT) | BY(CHUNK))                                \
+    X(HOST_TRAIN, HOST, "train", HEAP, BY(MICRO_BATCH))                                            \
+    X(HOST_GRAPH, HOST, "graph", HEAP, BY(CONTEXT) | BY(MICRO_BATCH))                              \
+    X(HOST_WEIGHTS, HOST, "weights", LOAD, 0)                                                      \
+    X(HOST_WATCHER, HOST, "watcher", CALLER, 0)                                                    \
+    X(HOST_SCHEDULER, HOST, "scheduler", CALLER, BY(CONTEXT))                                      \
+    X(HOST_OPTIMIZER, HOST, "optimizer", HEAP, 0)                                                  \
+    X(HOST_DEVICE, HOST, "device", HEAP, 0)                                                        \
+    X(CHECKPOINT, HOST, "checkpoints", CHARGE, 0)                                                  \
+    X(TEAM, RUNTIME, "team stacks", CHARGE, 0)                                                     \
+    X(READER, RUNTIME, "reader stack", CHARGE, 0)                                                  \
+    X(TEACHER_READER, RUNTIME, "teacher's reader", CHARGE, 0)                                      \
+    X(RESERVE, RUNTIME, "reserve", CHARGE, 0)
 typedef enum mnem__part {
-#define MNEM__PART_ENUM(name, kind, tag, how) MNEM__PART_##name,
+#define MNEM__PART_ENUM(name, kind, tag, how, by) MNEM__PART_##name,
     MNEM__PART_LIST(MNEM__PART_ENUM)
 #undef MNEM__PART_ENUM
         MNEM__PARTS,
@@ -72,6 +79,7 @@ typedef struct mnem__part_info {
     mnem_kind kind;
     const char *tag;
     mnem__part_how how;
+    unsigned knobs; /* bits: 1 << mnem_knob_kind */
 } mnem__part_info;
 extern const mnem__part_info mnem__part_infos[MNEM__PARTS];
 
@@ -82,18 +90,24 @@ enum { MNEM__PART_ALIGNMENT = 4096 };
  * away than 1 MiB (tests/tools/peaks.py; the kernel's own count is a quarter of that off). */
 enum { MNEM__RESERVE = 640 << 10 };
 
+/* What an owner measured. */
+typedef struct mnem__parts {
+    uint64_t bytes[MNEM__PARTS];
+    uint64_t total; /* the sum */
+} mnem__parts;
+
 /* What the device takes for a block; NULL: any that rounds to pages. */
 uint64_t mnem__part_block_bytes(mnem_device *device, uint64_t bytes);
 /* Adds what every owner takes (a team of so many threads, the reserve; a host device where device
- * is NULL), and makes the bytes of all blocks what the device takes for them. */
-void mnem__parts_complete(mnem_device *device, int32_t threads, uint64_t *bytes);
-uint64_t mnem__parts_total(const uint64_t *bytes);
+ * is NULL), makes the bytes of all blocks what the device takes for them, and adds up. */
+void mnem__parts_complete(mnem__parts *parts, mnem_device *device, int32_t threads);
+void mnem__parts_add_up(mnem__parts *parts);
 /* Adds the lines of all parts, and sorts them. */
-void mnem__parts_add_lines(const uint64_t *bytes, const mnem__plan_lines *lines);
+void mnem__parts_add_lines(const mnem__parts *parts, const mnem__plan_lines *lines);
 
 /* What an owner took of its parts, and the device on which they lie. */
 typedef struct mnem__taken {
-    const uint64_t *bytes; /* [MNEM__PARTS], as measured: the owner's */
+    const mnem__parts *parts; /* as measured: the owner's */
     mnem_ledger *ledger;
     mnem_device *device;
     bool owns_device;

@@ -8,6 +8,7 @@
 #include "engine/session_case.h"
 #include "engine/stored_families.h"
 #include "kit/kit.h"
+#include "plan/knob_case.h"
 
 /* Fewer budgets under sanitizers: the plans of those between take the same code. */
 enum { BUDGET_STEP = MNEM_SANITIZED ? MIB : MIB / 4 };
@@ -215,7 +216,7 @@ static void a_ring_only_for_loading_takes_no_bytes(void **state) {
         if (chunks[i] == 0) assert_int_equal(ring_line(&c.plan), 0);
         assert_true((part == MNEM__PART_RING) == (ring_line(&c.plan) > 0));
         assert_true(ring_line(&c.plan) == 0 || ring_line(&c.plan) == bytes);
-        assert_true(bytes > 0 && bytes <= c.session->engine->parts.bytes[part]);
+        assert_true(bytes > 0 && bytes <= c.session->engine->parts.all.bytes[part]);
         const uint8_t *block = mnem__part_host(&c.session->engine->taken, part);
         uint64_t left = 0;
         for (uint64_t b = 0; part != MNEM__PART_RING && b < bytes; b++) left += block[b] != 0;
@@ -294,6 +295,63 @@ static void q8_0_is_refused_for_heads_of_other_sizes(void **state) {
     assert_true(fit > 0 && refused > 0);
 }
 
+/* The bytes of a choice, as planning measures them, with nothing resident. */
+static mnem__parts measure(mnem__setup *setup, mnem__choice choice) {
+    mnem__graph_pair pair;
+    mnem__engine_parts parts;
+    mnem__weights_sizes weights;
+    choice.slots = 2;
+    choice.pages = mnem__engine_pages(setup, choice.context);
+    choice.states = mnem__engine_states(setup);
+    const mnem__weights_options o = mnem__engine_weights_options(setup, &choice);
+    assert_int_equal(mnem__weights_measure(&o, &weights), MNEM_OK);
+    assert_int_equal(mnem__graphs_build(setup, &choice, &pair), MNEM_OK);
+    mnem__engine_measure(setup, &choice, &pair.body_sizes, &pair.head_sizes, &weights, &parts);
+    if (parts.ring != MNEM__PART_RING) /* that made another part larger */
+        parts.all.bytes[parts.ring] = parts.idle_bytes;
+    mnem__graphs_destroy(&pair);
+    return parts.all;
+}
+
+static uint64_t scheduler_bytes(void *context, int32_t tokens) {
+    (void)context;
+    return (uint64_t)tokens * 4;
+}
+
+static void knobs_change_the_parts_that_the_list_says(void **state) {
+    static const char *const families[] = {STORED_FAMILIES};
+    static const mnem__choice base = {.context = 1000, .chunk = 32, .kv_type = MNEM_TYPE_F16};
+    mnem__choice other[3] = {base, base, base};
+    knob_case knobs[3] = {
+        {.knob = MNEM_KNOB_CHUNK}, {.knob = MNEM_KNOB_KV}, {.knob = MNEM_KNOB_CONTEXT}};
+    other[0].chunk = 16;
+    other[1].kv_type = MNEM_TYPE_F32;
+    other[2].context = 96;
+    (void)state;
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+        char path[256];
+        mnem_model *model;
+        mnem__setup setup;
+        mnem_ledger *ledger;
+        snprintf(path, sizeof path, "%s/architectures/%s.gguf", MNEM_TEST_DATA, families[i]);
+        assert_int_equal(mnem_ledger_create(NULL, &ledger), MNEM_OK);
+        assert_int_equal(mnem_model_open(path, &model), MNEM_OK);
+        const mnem_engine_options o = {
+            .ledger = ledger, .threads = 2, .scheduler_bytes = scheduler_bytes};
+        assert_int_equal(mnem__setup_init(&setup, model, &o), MNEM_OK);
+        mnem__residency(setup.map, 0, mnem__residency_routers(setup.map), setup.flags);
+        const mnem__parts before = measure(&setup, base);
+        for (int k = 0; k < 3; k++) {
+            const mnem__parts after = measure(&setup, other[k]);
+            knob_case_compare(&knobs[k], &before, &after, families[i]);
+        }
+        mnem__setup_fini(&setup);
+        mnem_model_close(model);
+        mnem_ledger_destroy(ledger);
+    }
+    for (int k = 0; k < 3; k++) knob_case_end(&knobs[k]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(q8_0_is_refused_for_heads_of_other_sizes),
@@ -307,6 +365,7 @@ int main(void) {
         cmocka_unit_test(a_ring_only_for_loading_takes_no_bytes),
         cmocka_unit_test(a_ring_for_streaming_has_its_own_bytes),
         cmocka_unit_test(bytes_of_what_is_resident_are_those_that_measuring_finds),
+        cmocka_unit_test(knobs_change_the_parts_that_the_list_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -173,10 +173,13 @@ static void parts_are_taken_and_given_back_whole(void **state) {
     (void)state;
     for (int loads = 0; loads < 2; loads++)
         for (int fails = 0; fails < 2; fails++) {
-            uint64_t bytes[MNEM__PARTS] = {
-                [MNEM__PART_MATRICES] = 1,       [MNEM__PART_HOST_GRAPH] = 20,
-                [MNEM__PART_HOST_WEIGHTS] = 300, [MNEM__PART_CHECKPOINT] = 4000,
-                [MNEM__PART_PAGES] = 5000,       [MNEM__PART_BATCHES] = 60000};
+            mnem__parts parts = {{[MNEM__PART_MATRICES] = 1,
+                                  [MNEM__PART_HOST_GRAPH] = 20,
+                                  [MNEM__PART_HOST_WEIGHTS] = 300,
+                                  [MNEM__PART_CHECKPOINT] = 4000,
+                                  [MNEM__PART_PAGES] = 5000,
+                                  [MNEM__PART_BATCHES] = 60000},
+                                 0};
             const uint64_t all = mnem_team_bytes(1) + MNEM__RESERVE; /* of every owner */
             mnem_device *device;
             mnem_ledger *ledger;
@@ -185,10 +188,10 @@ static void parts_are_taken_and_given_back_whole(void **state) {
             const mnem_device_options small = {.granularity = 4096,
                                                .capacity_bytes = fails ? 3 * 4096 - 1 : 0};
             assert_int_equal(mnem_device_open(names[loads], &small, &device), MNEM_OK);
-            mnem__taken taken = {.bytes = bytes, .ledger = ledger};
+            mnem__taken taken = {.parts = &parts, .ledger = ledger};
             assert_int_equal(mnem__taken_open(&taken, device), MNEM_OK);
-            mnem__parts_complete(device, 1, bytes);
-            assert_int_equal(mnem__parts_total(bytes), 4096 + 8192 + 64320 + all);
+            mnem__parts_complete(&parts, device, 1);
+            assert_int_equal(parts.total, 4096 + 8192 + 64320 + all);
             assert_int_equal(mnem__parts_take(&taken), fails ? MNEM_NO_MEMORY : MNEM_OK);
             mnem_ledger_info_get(ledger, &info);
             assert_int_equal(info.bytes_live,

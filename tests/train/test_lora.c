@@ -132,11 +132,11 @@ static void estimates_are_near_the_real_bytes(void **state) {
         for (int32_t rank = 0; rank < ways.count; rank++) {
             mnem__train_way *way = mnem__train_way_get(&ways, rank);
             assert_int_equal(mnem__train_way_measure(&ways, way), MNEM_OK);
-            const uint64_t real = way->sizes.bytes[MNEM__PART_ACTIVATIONS];
+            const uint64_t real = way->sizes.all.bytes[MNEM__PART_ACTIVATIONS];
             const double ratio = (double)real / (double)way->estimate;
             if (ratio < 0.6 || ratio > 1.5) fail_msg("rank %d: %g of its estimate", rank, ratio);
-            assert_true(way->least <= way->sizes.total);
-            assert_true(way->least > way->sizes.total / 2);
+            assert_true(way->least <= way->sizes.all.total);
+            assert_true(way->least > way->sizes.all.total / 2);
         }
         mnem__train_ways_destroy(&ways);
         mnem__train_setup_fini(&setup);

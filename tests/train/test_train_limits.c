@@ -114,8 +114,8 @@ static uint64_t bytes_of(const mnem_train_options *o, bool step, int i) {
     if (status != MNEM_OK) fail_msg("shape %d: %s", i, mnem_last_error());
     mnem__train_graphs_destroy(&graphs);
     mnem__train_setup_fini(&setup);
-    assert_true(sizes.total > 0);
-    return sizes.total;
+    assert_true(sizes.all.total > 0);
+    return sizes.all.total;
 }
 
 static void shapes_at_the_ends_are_refused_or_counted_right(void **state) {

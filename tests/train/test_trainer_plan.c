@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kit/kit.h"
+#include "plan/knob_case.h"
 #include "train/trainer_case.h"
 #include "train/ways/train_ways.h"
 
@@ -95,16 +96,62 @@ static void estimates_are_near_the_real_bytes(void **unused) {
         for (int32_t rank = 0; rank < ways.count; rank++) {
             mnem__train_way *way = mnem__train_way_get(&ways, rank);
             assert_int_equal(mnem__train_way_measure(&ways, way), MNEM_OK);
-            const uint64_t real = way->sizes.bytes[MNEM__PART_ACTIVATIONS];
+            const uint64_t real = way->sizes.all.bytes[MNEM__PART_ACTIVATIONS];
             const double ratio = (double)real / (double)way->estimate;
             if (ratio < 0.6 || ratio > 1.5) fail_msg("rank %d: %g of its estimate", rank, ratio);
-            assert_true(way->least <= way->sizes.total);
-            assert_true(way->least > way->sizes.total / 2);
+            assert_true(way->least <= way->sizes.all.total);
+            assert_true(way->least > way->sizes.all.total / 2);
         }
         mnem__train_ways_destroy(&ways);
         mnem__train_setup_fini(&setup);
         assert_int_equal(mnem_ledger_destroy(o.ledger), MNEM_OK);
     }
+}
+
+static mnem__parts measure(const mnem_train_options *o) {
+    uint8_t keep[MNEM_TRAIN_LAYERS];
+    mnem__train_setup setup;
+    mnem__train_graphs graphs;
+    mnem__train_sizes sizes;
+    memset(keep, MNEM_KEEP_ALL, sizeof keep);
+    assert_int_equal(mnem__train_setup_init(&setup, o), MNEM_OK);
+    assert_int_equal(mnem__train_graphs_create(&setup, o->micro_batch, keep, &graphs), MNEM_OK);
+    assert_int_equal(mnem__train_measure(&setup, o->micro_batch, &graphs, &sizes), MNEM_OK);
+    mnem__train_graphs_destroy(&graphs);
+    mnem__train_setup_fini(&setup);
+    return sizes.all;
+}
+
+static void compare(knob_case *k, const mnem_train_options *a, const mnem_train_options *b) {
+    const mnem__parts before = measure(a), after = measure(b);
+    knob_case_compare(k, &before, &after, a->shape.architecture);
+}
+
+static void knobs_change_the_parts_that_the_list_says(void **unused) {
+    (void)unused;
+    knob_case moments = {.knob = MNEM_KNOB_MOMENTS}, compute = {.knob = MNEM_KNOB_COMPUTE},
+              micro_batch = {.knob = MNEM_KNOB_MICRO_BATCH};
+    for (int i = 0; i < 2; i++) {
+        mnem_train_options o = options_of(i ? "gpt2" : "llama", ledger_new(0));
+        o.batch = o.micro_batch = 16;
+        o.shape.context = o.sequence = 64;
+        o.shape.vocab = 2000; /* moments of small matrices stay f32 */
+        o.optimizer.moments = MNEM_MOMENTS_F32;
+        o.io_bytes_sequence = 100;
+        mnem_train_options changed = o;
+        changed.optimizer.moments = MNEM_MOMENTS_8BIT;
+        compare(&moments, &o, &changed);
+        changed = o;
+        changed.compute = MNEM_TYPE_BF16;
+        compare(&compute, &o, &changed);
+        changed = o;
+        for (changed.micro_batch = 1; changed.micro_batch < o.micro_batch; changed.micro_batch *= 2)
+            compare(&micro_batch, &o, &changed);
+        assert_int_equal(mnem_ledger_destroy(o.ledger), MNEM_OK);
+    }
+    knob_case_end(&moments);
+    knob_case_end(&compute);
+    knob_case_end(&micro_batch);
 }
 
 /* A larger budget is never predicted slower, and a smaller one never has a higher peak. */
@@ -143,6 +190,7 @@ int main(void) {
         cmocka_unit_test(a_predicted_time_leaves_nothing_behind),
         cmocka_unit_test(estimates_are_near_the_real_bytes),
         cmocka_unit_test(plans_are_monotone_in_the_budget),
+        cmocka_unit_test(knobs_change_the_parts_that_the_list_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,6 +77,11 @@ static inline double mnem__transformer_used_part(const mnem__transformer_map *ma
     const bool experts = mnem__role_is_experts(mnem__role_find(info->name, &layer));
     return experts ? (double)map->shape.route.used / map->shape.experts : 1;
 }
+/* Bytes of a row of the embedding matrix in its file; 0: it isn't here. */
+uint64_t mnem__transformer_embedding_row(const mnem__transformer_map *map);
+/* Reads the rows of n tokens, one behind the other. */
+mnem_status mnem__transformer_embedding_read(const mnem__transformer_map *map, const int32_t *ids,
+                                             int32_t n, uint8_t *rows);
 /* Reads every vector as f32, and the positions, into block (64-byte aligned, vector_bytes). */
 mnem_status mnem__transformer_vectors_load(const mnem__transformer_map *map, mnem__location block);
 

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/checked.h"
+#include "base/error.h"
 #include "base/heap.h"
 #include "base/minmax.h"
 #include "model/architecture/transformer_rows.h"
@@ -301,6 +302,25 @@ mnem_status mnem__transformer_vectors_load(const mnem__transformer_map *map, mne
     for (int64_t i = 0; i < n && status == MNEM_OK; i++)
         status = load_vector(map, &map->vectors[i], block);
     return status;
+}
+
+/* ---- rows of tokens, from the file ---- */
+
+uint64_t mnem__transformer_embedding_row(const mnem__transformer_map *map) {
+    mnem_tensor_info info;
+    if (map->embedding < 0) return 0;
+    mnem_model_tensor_get(map->model, (uint32_t)map->matrices[map->embedding], &info);
+    return mnem_type_row_bytes(info.type, map->shape.embd);
+}
+
+mnem_status mnem__transformer_embedding_read(const mnem__transformer_map *map, const int32_t *ids,
+                                             int32_t n, uint8_t *rows) {
+    const uint32_t tensor = (uint32_t)map->matrices[map->embedding];
+    const uint64_t bytes = mnem__transformer_embedding_row(map);
+    for (int32_t i = 0; i < n; i++)
+        MNEM__TRY(mnem_model_tensor_read(map->model, tensor, (uint64_t)ids[i] * bytes, bytes,
+                                         rows + (uint64_t)i * bytes));
+    return MNEM_OK;
 }
 
 /* In pieces of whole blocks, so that the stack is enough for them. */

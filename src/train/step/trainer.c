@@ -36,7 +36,7 @@ static void bind(mnem_trainer *t) {
     for (int i = 0; i < 3 && t->taken.apart; i++) { /* the host's blocks are zeros */
         static const mnem__part zeros[] = {MNEM__PART_GRADIENTS, MNEM__PART_WAITING,
                                            MNEM__PART_MOMENTS};
-        mnem__location_clear(mnem__part_at(&t->taken, zeros[i]), t->sizes.bytes[zeros[i]]);
+        mnem__location_clear(mnem__part_at(&t->taken, zeros[i]), t->sizes.all.bytes[zeros[i]]);
     }
     t->losses = mnem__location_bind(mnem__location_at(
         mnem__part_at(&t->taken, MNEM__PART_ACTIVATIONS), t->sizes.losses_offset));
@@ -94,7 +94,7 @@ static mnem_status create_alone(const mnem_train_options *options, const mnem_tr
     mnem_trainer *t = (void *)base;
     mnem__train_tables_lay_out(&setup, plan->micro_batch, base, &t->tables);
     t->setup = setup;
-    t->taken = (mnem__taken){.bytes = t->sizes.bytes, .ledger = setup.o.ledger};
+    t->taken = (mnem__taken){.parts = &t->sizes.all, .ledger = setup.o.ledger};
     t->micro_batch = plan->micro_batch;
     t->accumulation = plan->accumulation;
     t->rows = mnem__train_rows_get(&setup, plan->micro_batch);

@@ -389,7 +389,7 @@ uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micr
 /* What create takes of the heap: asked from those that will take it, never written down twice. */
 static void measure_host(const mnem__train_setup *setup, int32_t micro_batch,
                          const mnem__train_graphs *graphs, mnem__train_sizes *sizes) {
-    uint64_t *bytes = sizes->bytes;
+    uint64_t *bytes = sizes->all.bytes;
     bytes[MNEM__PART_HOST_TRAIN] = mnem__train_tables_lay_out(setup, micro_batch, NULL, NULL) +
                                    setup->shape->bytes + mnem__train_setup_bytes(setup) +
                                    (setup->teacher ? setup->teacher->bytes : 0);
@@ -457,8 +457,8 @@ static void measure_teacher(const mnem__train_setup *setup, uint64_t *bytes) {
 mnem_status mnem__train_measure(const mnem__train_setup *setup, int32_t micro_batch,
                                 const mnem__train_graphs *graphs, mnem__train_sizes *sizes) {
     const uint64_t tokens = (uint64_t)micro_batch * (uint64_t)setup->o.sequence;
-    *sizes = (mnem__train_sizes){.total = 0};
-    uint64_t *bytes = sizes->bytes;
+    *sizes = (mnem__train_sizes){.losses_offset = 0};
+    uint64_t *bytes = sizes->all.bytes;
     mnem_op logits;
     size_t n;
     const mnem__segment *updated = mnem__train_updated(setup, &n);
@@ -494,7 +494,6 @@ mnem_status mnem__train_measure(const mnem__train_setup *setup, int32_t micro_ba
         setup->o.io_bytes + (uint64_t)micro_batch * setup->o.io_bytes_sequence;
     bytes[MNEM__PART_STAGING] = staging_bytes(setup, sizes);
     measure_host(setup, micro_batch, graphs, sizes);
-    mnem__parts_complete(setup->o.device, setup->o.threads, bytes);
-    sizes->total = mnem__parts_total(bytes);
+    mnem__parts_complete(&sizes->all, setup->o.device, setup->o.threads);
     return MNEM_OK;
 }

@@ -40,9 +40,9 @@ static bool look(void *owner, int64_t rank, mnem__plan_way *out) {
     const mnem__train_way *way = mnem__train_way_get(&p->ways, (int32_t)rank);
     const uint64_t half = (uint64_t)(estimate_least * (double)way->estimate);
     out->seconds = way->cost;
-    out->bound = way->sizes.total == 0;
-    out->bytes =
-        p->before + (out->bound ? mnem__max_u64(way->least, p->fixed + half) : way->sizes.total);
+    out->bound = way->sizes.all.total == 0;
+    out->bytes = p->before +
+                 (out->bound ? mnem__max_u64(way->least, p->fixed + half) : way->sizes.all.total);
     return true;
 }
 
@@ -72,7 +72,7 @@ static int32_t smallest(planner *p, double cost) {
 }
 
 static uint64_t peak_of(const planner *p, int32_t rank) {
-    return p->before + mnem__train_way_get(&p->ways, rank)->sizes.total;
+    return p->before + mnem__train_way_get(&p->ways, rank)->sizes.all.total;
 }
 
 /* ---- filling the plan ---- */
@@ -84,12 +84,13 @@ static mnem__plan_lines lines_of(mnem_train_plan *plan) {
 /* Of a way that was measured, since it was chosen. */
 static void fill_parts(const mnem__train_sizes *sizes, mnem_train_plan *plan) {
     const mnem__plan_lines lines = lines_of(plan);
-    mnem__parts_add_lines(sizes->bytes, &lines);
-    plan->weight_bytes = sizes->bytes[MNEM__PART_TRAINED] + sizes->bytes[MNEM__PART_ADAPTERS];
-    plan->frozen_bytes = sizes->bytes[MNEM__PART_FROZEN];
-    plan->gradient_bytes = sizes->bytes[MNEM__PART_GRADIENTS];
-    plan->optimizer_bytes = sizes->bytes[MNEM__PART_MOMENTS];
-    plan->activation_bytes = sizes->bytes[MNEM__PART_ACTIVATIONS];
+    mnem__parts_add_lines(&sizes->all, &lines);
+    plan->weight_bytes =
+        sizes->all.bytes[MNEM__PART_TRAINED] + sizes->all.bytes[MNEM__PART_ADAPTERS];
+    plan->frozen_bytes = sizes->all.bytes[MNEM__PART_FROZEN];
+    plan->gradient_bytes = sizes->all.bytes[MNEM__PART_GRADIENTS];
+    plan->optimizer_bytes = sizes->all.bytes[MNEM__PART_MOMENTS];
+    plan->activation_bytes = sizes->all.bytes[MNEM__PART_ACTIVATIONS];
 }
 
 static void fill_all_kept(planner *p, const mnem__train_way *chosen, mnem_train_plan *plan) {
@@ -103,7 +104,7 @@ static void fill_all_kept(planner *p, const mnem__train_way *chosen, mnem_train_
         p->status = mnem__train_way_measure(&p->ways, &way);
     else
         way.sizes = chosen->sizes;
-    plan->activation_bytes_all = way.sizes.bytes[MNEM__PART_ACTIVATIONS];
+    plan->activation_bytes_all = way.sizes.all.bytes[MNEM__PART_ACTIVATIONS];
 }
 
 static int32_t recomputed_layers(const planner *p, const mnem__train_way *way) {
@@ -154,7 +155,7 @@ static void fill_other(planner *p, int32_t rank, int32_t other, bool larger,
     const mnem__train_way *next = mnem__train_way_get(&p->ways, other);
     const double cost = next->cost / way->cost;
     char *text = larger ? plan->larger : plan->smaller;
-    *(larger ? &plan->larger_bytes : &plan->smaller_bytes) = p->before + next->sizes.total;
+    *(larger ? &plan->larger_bytes : &plan->smaller_bytes) = p->before + next->sizes.all.total;
     *(larger ? &plan->larger_cost : &plan->smaller_cost) = cost;
     say_way(p, next, cost, text, sizeof plan->larger);
 }

@@ -91,12 +91,10 @@ uint64_t mnem__train_tables_lay_out(const mnem__train_setup *setup, int32_t micr
 uint64_t mnem__train_piece_bytes(const mnem__train_setup *setup);
 
 typedef struct mnem__train_sizes {
-    uint64_t bytes[MNEM__PARTS];
+    mnem__parts all;
     uint64_t losses_offset; /* in the block of activations, behind the graphs' block */
     uint64_t losses_bytes;  /* from one list of losses to the next */
     uint64_t taught_offset; /* behind the losses: what a teacher says */
-    uint64_t logits_workspace;
-    uint64_t total;
 } mnem__train_sizes;
 /* The bytes of every part; those of a teacher as setup->streams says. */
 mnem_status mnem__train_measure(const mnem__train_setup *setup, int32_t micro_batch,

@@ -222,7 +222,7 @@ static mnem_status bound(finder *f, mnem__train_way *way) {
         .tensors = sum.tensors, .nodes = sum.nodes, .workers = setup->o.threads};
     graphs.step.sizes.block_bytes = sum.bytes * (uint64_t)way->micro_batch;
     status = mnem__train_measure(setup, way->micro_batch, &graphs, &sizes);
-    way->least = sizes.total;
+    way->least = sizes.all.total;
     return status;
 }
 
@@ -343,7 +343,7 @@ void mnem__train_ways_destroy(mnem__train_ways *ways) {
 }
 
 mnem_status mnem__train_way_measure(mnem__train_ways *ways, mnem__train_way *way) {
-    if (way->sizes.total) return MNEM_OK;
+    if (way->sizes.all.total) return MNEM_OK;
     mnem__train_graphs *graphs = &ways->graphs[way->ladder];
     const mnem__train_setup setup = setup_of(ways, way);
     MNEM__TRY(

@@ -12,7 +12,7 @@ typedef struct mnem__train_way {
     double cost;             /* nominal seconds of a step on a plain machine */
     uint64_t estimate;       /* of the block of activations, without building the graph */
     uint64_t least;          /* bytes that the trainer takes at least */
-    mnem__train_sizes sizes; /* of the trainer; total 0: not measured yet */
+    mnem__train_sizes sizes; /* of the trainer; all.total 0: not measured yet */
 } mnem__train_way;
 
 typedef struct mnem__train_ways {

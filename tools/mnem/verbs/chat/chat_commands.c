@@ -116,7 +116,7 @@ static const struct {
 
 static const char *find_habit(const char *word, size_t n) {
     for (size_t i = 0; i < sizeof habits / sizeof *habits; i++)
-        if (has_word(habits[i].words, word, n)) return habits[i].text;
+        if (tool_has_word(habits[i].words, word, n)) return habits[i].text;
     return NULL;
 }
 
