@@ -359,15 +359,17 @@ static void put_latent(mnem_gguf_writer *w, const options *o) {
     const struct {
         const char *name;
         int32_t value;
-    } keys[] = {{"attention.kv_lora_rank", t.latent},
-                {"attention.q_lora_rank", t.latent_q},
-                {"attention.key_length_mla", t.key_dim},
-                {"attention.value_length_mla", t.value_dim},
-                {"leading_dense_block_count", t.leading.n},
-                {"rope.dimension_count", t.rope.dims},
-                {"attention.indexer.top_k", t.index_top_k},
-                {"attention.indexer.head_count", t.index_heads},
-                {"attention.indexer.key_length", t.index_dim}};
+    } keys[] = {
+        {"attention.kv_lora_rank", t.latent},
+        {"attention.q_lora_rank", t.latent_q},
+        {"attention.key_length_mla", t.key_dim},
+        {"attention.value_length_mla", t.value_dim},
+        {"leading_dense_block_count", t.leading.n},
+        {"rope.dimension_count", t.rope.dims},
+        {"attention.indexer.top_k", t.index_top_k},
+        {"attention.indexer.head_count", t.index_heads},
+        {"attention.indexer.key_length", t.index_dim},
+        {"expert_gating_func", 2}}; /* sigmoid; llama.cpp wants it where it has an indexer */
     const bool has_q = mnem__architecture_has(architecture(o), MNEM__ROLE_Q_LATENT);
     char key[96];
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
@@ -414,7 +416,8 @@ static void put_keys(mnem_gguf_writer *w, const options *o) {
     if (is_conv(o)) must(mnem__gguf_write_key_u32(w, KEY("shortconv.l_cache"), 3));
     const mnem_transformer t = shape_of(o);
     must(mnem__gguf_write_key_u32(w, KEY("attention.key_length"), (uint32_t)t.head_dim));
-    must(mnem__gguf_write_key_u32(w, KEY("attention.value_length"), (uint32_t)o->head_dim));
+    must(mnem__gguf_write_key_u32(w, KEY("attention.value_length"),
+                                  (uint32_t)(is_latent(o) ? t.latent : o->head_dim)));
     snprintf(key, sizeof key, "%s.%s", o->arch, architecture(o)->epsilon_key);
     must(mnem__gguf_write_key_f32(w, key, 1e-5f));
 #undef KEY

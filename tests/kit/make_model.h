@@ -11,6 +11,7 @@ typedef struct options {
     long embd, layers, heads, kv_heads, head_dim, ff, vocab, context, alignment, seed;
     long experts, experts_used, ff_expert, ff_shared;
     long window, window_head_dim, kv_shared, layer_embd;
+    long latent, index_heads, index_dim, index_top_k;
     long state_groups, state_heads, state_dim, state_columns, attend_every; /* recurrent layers */
     bool tied, bias, hollow;
 } options;

@@ -11,6 +11,7 @@ static const char HELP[] =
     "  [--experts N] [--experts-used N] [--ff-expert N] [--ff-shared N]\n"
     "  [--state-groups N] [--state-heads N] [--state-dim N] [--state-columns N]\n"
     "  [--attend-every N] [--window N] [--window-head-dim N] [--kv-shared N] [--layer-embd N]\n"
+    "  [--latent N] [--index-heads N] [--index-dim N] [--index-top-k N]\n"
     "  [--output-type TYPE] [--router-type TYPE] [--tied] [--bias] [--rope-scaling "
     "yarn|linear|llama3]\n"
     "  [--tokenizer llama|gpt2] [--chat-template TEXT] [--alignment N] [--seed N]\n"
@@ -44,6 +45,10 @@ static bool take_number(options *o, const char *name, const char *value) {
         {"--window-head-dim", &o->window_head_dim},
         {"--kv-shared", &o->kv_shared},
         {"--layer-embd", &o->layer_embd},
+        {"--latent", &o->latent},
+        {"--index-heads", &o->index_heads},
+        {"--index-dim", &o->index_dim},
+        {"--index-top-k", &o->index_top_k},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (strcmp(name, numbers[i].name) == 0) {
@@ -124,6 +129,10 @@ options parse_options(int argc, char **argv) {
     if (o.attend_every == 0) o.attend_every = 2;
     if (o.window == 0) o.window = 9;
     if (o.window_head_dim == 0) o.window_head_dim = o.head_dim;
+    if (o.latent == 0) o.latent = o.head_dim;
+    if (o.index_heads == 0) o.index_heads = 4;
+    if (o.index_dim == 0) o.index_dim = o.head_dim;
+    if (o.index_top_k == 0) o.index_top_k = 2048;
     if (!o.output_type) o.output_type = o.type;
     if (!o.router_type) o.router_type = "F32";
     if (!o.tokenizer) o.tokenizer = strcmp(o.arch, "llama") == 0 ? "llama" : "gpt2";

@@ -40,7 +40,7 @@ uint32_t kv_heads_of(const options *o, long layer) {
     return recurs || (is_conv(o) && layer % 3 != 1) ? 0 : (uint32_t)o->kv_heads;
 }
 
-/* Keys and values through a latent as wide as a head; beside it half as much is turned. */
+/* Keys and values through a latent; beside it half as much as a head is wide is turned. */
 bool is_interleaved(const options *o) {
     return architecture(o)->takes & MNEM__TAKES_INTERLEAVED;
 }
@@ -121,15 +121,17 @@ mnem_transformer shape_of(const options *o) {
                           .ff_shared = (int32_t)o->ff_shared,
                           .gate_in_up = is_gate_in_up(architecture(o))};
     if (is_latent(o)) {
-        t.latent = t.value_dim = (int32_t)o->head_dim;
+        t.latent = (int32_t)o->latent;
+        t.value_dim = (int32_t)o->head_dim;
         t.latent_q = (int32_t)o->embd / 2;
         if (architecture(o)->takes & MNEM__TAKES_INDEXER) {
-            t.index_heads = 4;
-            t.index_dim = (int32_t)o->head_dim;
-            t.index_top_k = 2048;
+            t.index_heads = (int32_t)o->index_heads;
+            t.index_dim = (int32_t)o->index_dim;
+            t.index_top_k = (int32_t)o->index_top_k;
             t.indexed.kind = MNEM_LAYERS_ALL;
         }
-        t.key_dim = t.head_dim = (int32_t)o->head_dim + t.rope.dims;
+        t.key_dim = (int32_t)o->head_dim + t.rope.dims;
+        t.head_dim = t.latent + t.rope.dims;
         t.kv_heads = 1;
         t.leading = (mnem_layer_schedule){.kind = MNEM_LAYERS_FIRST, .n = 1};
     }
