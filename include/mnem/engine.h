@@ -82,8 +82,10 @@ typedef struct mnem_engine_options {
      * goes on from the nearest snapshot (default: from token 0). snapshots: those of all sequences,
      * at the most; as many as the budget has room for beside the chosen way are planned (default:
      * 0; MNEM_SNAPSHOTS_FILL: one at each snapshot_tokens of every context, and 8 more for turns).
-     * With pages_fill there may be fewer states than sequences, at least one. */
-    int32_t snapshots;
+     * With pages_fill there may be fewer states than sequences, at least one. states: just so many
+     * live ones, at most one for each sequence, and just as many snapshots as are asked for: what
+     * ranks have agreed on (default: chosen). */
+    int32_t states, snapshots;
     int32_t snapshot_tokens; /* one is taken at each multiple (default: 512) */
     int32_t logits_rows;     /* rows of logits computed together (default: one for each sequence) */
     mnem_kv_choice kv;

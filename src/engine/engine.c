@@ -164,9 +164,6 @@ mnem_status mnem_engine_create(const mnem_model *model, const mnem_engine_option
     setup.logits_rows = plan->logits_rows;
     setup.sequences = plan->sequences;
     mnem_status status = start(&setup, plan, &e);
-    if (status == MNEM_OK && mnem__engine_has_states(e) && options->comm)
-        status = mnem__fail(MNEM_UNSUPPORTED, "engine: several ranks are not supported for models "
-                                              "with recurrent states yet");
     mnem__free(setup.flags); /* no more bytes than the plan's from here on */
     setup.flags = NULL;
     if (status == MNEM_OK) status = mnem_ledger_hold(e->ledger);

@@ -44,6 +44,8 @@ static mnem_status check_options(const mnem_engine_options *o) {
     if (o->pages_tokens < 0)
         return mnem__fail(MNEM_INVALID, "engine: pages_tokens is %d, expected 0 or more",
                           o->pages_tokens);
+    if (o->states < 0)
+        return mnem__fail(MNEM_INVALID, "engine: states is %d, expected 0 or more", o->states);
     if (o->snapshots < MNEM_SNAPSHOTS_FILL || o->snapshots > SNAPSHOTS_MAX)
         return mnem__fail(MNEM_INVALID,
                           "engine: the number of snapshots is %d, expected 0 to %d, or "
@@ -218,8 +220,14 @@ static bool has_states(const mnem_transformer *t) {
     return false;
 }
 
-int32_t mnem__engine_states(const mnem__setup *setup) {
+int32_t mnem__engine_states_live(const mnem__setup *setup) {
+    const int32_t asked = setup->options->states;
+    return asked ? mnem__min_i32(asked, setup->sequences) : setup->sequences;
+}
+
+int32_t mnem__engine_states(const mnem__setup *setup, int32_t context) {
     if (!has_states(&setup->map->shape)) return 0;
+    if (setup->options->states) return mnem__engine_states_most(setup, context);
     return setup->options->pages_fill ? 1 : setup->sequences;
 }
 
@@ -230,7 +238,7 @@ int32_t mnem__engine_states_most(const mnem__setup *setup, int32_t context) {
     const int32_t most = setup->sequences * MNEM__SNAPSHOTS_EACH;
     const int32_t each = context / mnem__engine_snapshot_tokens(setup) + SNAPSHOT_TURNS;
     const int32_t wanted = asked == MNEM_SNAPSHOTS_FILL ? setup->sequences * each : asked;
-    return setup->sequences + mnem__min_i32(wanted, most);
+    return mnem__engine_states_live(setup) + mnem__min_i32(wanted, most);
 }
 
 static mnem__transformer_graph_options graph_options(const mnem__setup *setup,

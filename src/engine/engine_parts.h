@@ -70,8 +70,10 @@ mnem_kv_layout mnem__engine_kv(const mnem__setup *setup, mnem_type type);
 /* The pages that all sequences share, as options say: the least, and the most that makes sense. */
 int32_t mnem__engine_pages(const mnem__setup *setup, int32_t context);
 int32_t mnem__engine_pages_most(const mnem__setup *setup, int32_t context);
-/* States that options ask for: the fewest live ones, and the most with snapshots. */
-int32_t mnem__engine_states(const mnem__setup *setup);
+/* States that options ask for: live ones at the most, the fewest of all, the most with
+ * snapshots. */
+int32_t mnem__engine_states_live(const mnem__setup *setup);
+int32_t mnem__engine_states(const mnem__setup *setup, int32_t context);
 int32_t mnem__engine_states_most(const mnem__setup *setup, int32_t context);
 int32_t mnem__engine_snapshot_tokens(const mnem__setup *setup);
 /* Those of layers that need so much of one sequence: windows never hold as many as all do. Of

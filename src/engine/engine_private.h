@@ -106,17 +106,21 @@ mnem__snapshot_list *mnem__sequence_snapshots(const mnem_sequence *sequence);
 /* Where a pass that begins at this position must end at the latest, so that a snapshot can be taken
  * there; INT32_MAX: anywhere. */
 int32_t mnem__sequence_stop(const mnem_sequence *sequence, int32_t position);
-/* After a pass: takes the snapshot that is wanted where the sequence is now, if one is. */
+/* After a pass: takes the snapshot that is wanted where the sequence is now, if one is; other ranks
+ * are told. */
 void mnem__sequence_take_snapshot(mnem_sequence *sequence);
+/* The same, as it is told. False: it has no state, or no snapshots are planned. */
+bool mnem__sequence_follow_snapshot(mnem_sequence *sequence, bool asked);
 /* Whether pages of windows that begin at position held have what the token at ready sees. */
 bool mnem__engine_holds(const mnem_engine *engine, int32_t ready, int32_t held);
 /* The first position that all its pages have; 0 where no kind forgets. */
 int32_t mnem__sequence_held(const mnem_sequence *sequence);
 /* Whether it can be cut or forked at n: what a token there sees of windows is still there. */
 bool mnem__sequence_holds(const mnem_sequence *sequence, int32_t n);
-/* After a pass that was stopped: states behind the last whole page may be of tokens that aren't the
- * sequence's. */
-void mnem__sequence_doubt(mnem_sequence *sequence);
+/* After a pass that was stopped, before which so many tokens were ready: states behind the last
+ * whole page may be of tokens that aren't the sequence's. Other ranks may have ended the pass, and
+ * are told. */
+void mnem__sequence_doubt(mnem_sequence *sequence, int32_t ready);
 
 /* MNEM_UNSUPPORTED: its model, or its ranks, can't do that (mnem/supports.h). */
 mnem_status mnem__engine_supports(const mnem_engine *engine, uint32_t features);

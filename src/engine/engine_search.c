@@ -340,7 +340,7 @@ bool mnem__way_complete(const mnem__search *search, mnem__way *way) {
 }
 
 void mnem__way_set_states(const mnem__search *search, mnem__way *way, int32_t states) {
-    way->states = mnem__min_i32(states, search->setup->sequences);
+    way->states = mnem__min_i32(states, mnem__engine_states_live(search->setup));
     way->snapshots = states - way->states;
 }
 
@@ -367,7 +367,8 @@ static mnem__way way_at(const mnem__search_ways *list, int64_t index) {
                      .ring = &search->rings[index % ways / points],
                      .residency = &search->residency[index % points]};
     mnem__way_set_states(search, &way,
-                         search->states ? search->states : mnem__engine_states(search->setup));
+                         search->states ? search->states
+                                        : mnem__engine_states(search->setup, way.graphs->context));
     return way;
 }
 

@@ -62,14 +62,21 @@ static uint64_t positions_bytes(const splitter *s) {
     return mnem__align_up(info.bytes, 64);
 }
 
-/* Of one layer, or of all those of an encoder on a device. */
-static uint64_t layer_pages_bytes(const splitter *s, const mnem__choice *choice, int32_t layer) {
+static uint64_t row_bytes(const splitter *s, const mnem__choice *choice, int32_t row) {
     const mnem_transformer *t = &s->setup.map->shape;
     const mnem_kv_layout kv = mnem__engine_kv(&s->setup, choice->kv_type);
-    const mnem__kept kept = mnem__kept_of(t, &kv, layer);
+    const mnem__kept kept = mnem__kept_of(t, &kv, row);
     const mnem__kv_need need = mnem__kv_need_of(t, &kv, kept.pages, choice->context, choice->chunk);
-    const mnem__choice shared = {.pages = mnem__engine_pages(&s->setup, choice->context)};
+    const mnem__choice shared = {.pages = mnem__engine_pages(&s->setup, choice->context),
+                                 .states = mnem__engine_states(&s->setup, choice->context)};
     return kept.page_bytes * mnem__engine_pages_of(&s->setup, &shared, &need);
+}
+
+/* Pages and live states of one layer, or of all those of an encoder on a device. */
+static uint64_t layer_pages_bytes(const splitter *s, const mnem__choice *choice, int32_t layer) {
+    const mnem_transformer *t = &s->setup.map->shape;
+    return row_bytes(s, choice, layer) +
+           (t->state_beside ? row_bytes(s, choice, t->layers + layer) : 0);
 }
 
 /* What a pass needs beside weights and pages, on any device. */

@@ -25,7 +25,7 @@ enum { PASSES_AHEAD = 2 };
 static mnem__step_cursor begin_part(const mnem__step *x, int32_t part) {
     mnem__step_cursor c = {part, 0};
     if (part < x->count && x->parts[part].n > 0)
-        c.at = x->parts[part].sequence->ready - x->parts[part].sequence->length;
+        c.at = x->parts[part].sequence->ready - mnem__step_from(x->parts[part].sequence);
     return c;
 }
 
@@ -164,11 +164,12 @@ static mnem_status check_part(const mnem_engine *e, const mnem_step_part *part) 
             return mnem__fail(MNEM_INVALID,
                               "engine: token %d has the id %d, but the vocabulary has %d tokens", i,
                               part->ids[i], e->map->shape.vocab);
-    if (part->n > e->choice.context - s->length)
+    const int32_t from = mnem__step_from(s);
+    if (part->n > e->choice.context - from)
         return mnem__fail(MNEM_OVER_BUDGET,
                           "engine: %d more tokens after the %d tokens of a sequence don't fit the "
                           "context of %d tokens; use fewer tokens or a larger context",
-                          part->n, s->length, e->choice.context);
+                          part->n, from, e->choice.context);
     return MNEM_OK;
 }
 
@@ -182,7 +183,7 @@ static mnem_status check_parts(const mnem_engine *e, const mnem_step_part *parts
         status = check_part(e, &parts[checked]);
         if (status != MNEM_OK) continue;
         parts[checked].sequence->in_step = true;
-        parts[checked].sequence->base = parts[checked].sequence->length;
+        parts[checked].sequence->base = mnem__step_from(parts[checked].sequence);
     }
     for (int32_t i = 0; i < checked; i++) parts[i].sequence->in_step = false;
     return status;
@@ -192,7 +193,8 @@ static mnem_status check_parts(const mnem_engine *e, const mnem_step_part *parts
  * of windows is there still (room_of). */
 static void trim(const mnem__step *x) {
     for (int32_t i = 0; i < x->count; i++) {
-        mnem__sequence_doubt(x->parts[i].sequence);
+        if (mnem__relay_first(&x->e->relay))
+            mnem__sequence_doubt(x->parts[i].sequence, x->parts[i].sequence->ready);
         mnem_sequence_truncate(x->parts[i].sequence, x->parts[i].sequence->length);
     }
     mnem__weights_rewind(x->e->weights);

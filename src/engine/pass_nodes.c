@@ -61,15 +61,14 @@ static mnem_status fill_segment(mnem__step *x, int32_t index) {
     mnem_sequence *s = x->parts[g->part].sequence;
     const mnem_transformer *t = &e->map->shape;
     uint64_t offset[MNEM__KV_KINDS] = {0}; /* of the layer in a page of its kind */
-    const int32_t first = t->part_begin;
     for (int k = 0; k < MNEM__KV_KINDS; k++) {
         const mnem__kv_room room = mnem__step_room(s, k, s->ready, g->n);
         MNEM__TRY(mnem__kv_pages_make_room(&e->pages[k], &s->table[k], &room));
     }
     fill_ids(x, g);
-    for (int32_t row = first; row < first + mnem__kept_rows(t); row++) {
-        mnem_kv_sequence *kv = &e->tables.kv[(int64_t)(row - first) * x->segments + index];
-        const mnem__kept kept = mnem__kept_of(t, &e->pages[0].layout, row);
+    for (int32_t i = 0; i < mnem__kept_rows(t); i++) {
+        mnem_kv_sequence *kv = &e->tables.kv[(int64_t)i * x->segments + index];
+        const mnem__kept kept = mnem__kept_of(t, &e->pages[0].layout, mnem__kept_row(t, i));
         const mnem__kv_kind k = kept.pages;
         *kv = kept.unit == MNEM__KEPT_SEQUENCE
                   ? mnem__kv_state_of(&e->pages[k], offset[k], &s->table[k])

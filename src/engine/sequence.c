@@ -93,7 +93,7 @@ void mnem_sequence_snapshots_at(mnem_sequence *s, const int32_t *positions, int3
 
 int32_t mnem__sequence_stop(const mnem_sequence *s, int32_t position) {
     const mnem_engine *e = s->engine;
-    if (!mnem__snapshots_any(&e->snapshots)) return INT32_MAX;
+    if (!mnem__snapshots_any(&e->snapshots) || !mnem__relay_first(&e->relay)) return INT32_MAX;
     const int32_t every = e->snapshot_tokens, last = position - position % every;
     int32_t stop = last <= INT32_MAX - every ? last + every : INT32_MAX;
     for (int32_t i = 0; i < s->marks; i++)
@@ -101,15 +101,27 @@ int32_t mnem__sequence_stop(const mnem_sequence *s, int32_t position) {
     return stop;
 }
 
+static void take_snapshot(mnem_sequence *s, bool asked) {
+    mnem__snapshots_take(&s->engine->snapshots, mnem__sequence_snapshots(s), s->ready,
+                         s->table[MNEM__KV_STATES].page[0], asked);
+}
+
+bool mnem__sequence_follow_snapshot(mnem_sequence *s, bool asked) {
+    if (s->engine->snapshots.most == 0 || s->table[MNEM__KV_STATES].used == 0) return false;
+    take_snapshot(s, asked);
+    return true;
+}
+
 void mnem__sequence_take_snapshot(mnem_sequence *s) {
     mnem_engine *e = s->engine;
     bool asked = false;
-    if (!mnem__snapshots_any(&e->snapshots)) return;
+    if (!mnem__snapshots_any(&e->snapshots) || !mnem__relay_first(&e->relay)) return;
     for (int32_t i = 0; i < s->marks; i++) asked |= s->mark[i] == s->ready;
     if (!asked && s->ready % e->snapshot_tokens != 0) return;
     if (mnem__engine_ids_kind(e) >= 0 && s->ready % mnem__engine_page_tokens(e) != 0) return;
-    mnem__snapshots_take(&e->snapshots, mnem__sequence_snapshots(s), s->ready,
-                         s->table[MNEM__KV_STATES].page[0], asked);
+    take_snapshot(s, asked);
+    (void)tell(s, MNEM__RELAY_SNAPSHOT,
+               asked); /* a rank that is lost is noticed by the next step */
 }
 
 /* Whether its state is in no page of its own: it is a snapshot, or gone. */
@@ -282,10 +294,12 @@ bool mnem__engine_holds(const mnem_engine *e, int32_t ready, int32_t held) {
     return ready == 0 || held == 0 || (int64_t)ready - e->tables.window + 1 >= held;
 }
 
-void mnem__sequence_doubt(mnem_sequence *s) {
-    const int32_t ready = s->ready;
+void mnem__sequence_doubt(mnem_sequence *s, int32_t ready) {
+    const mnem_engine *e = s->engine;
     s->ready = INT32_MAX; /* what is in the table is of no position */
     go_back(s, ready, false);
+    if (mnem__engine_has_states(e) || mnem__engine_ids_kind(e) >= 0)
+        (void)tell(s, MNEM__RELAY_DOUBT, ready);
 }
 
 int32_t mnem_sequence_length(const mnem_sequence *s) {

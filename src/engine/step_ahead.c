@@ -55,17 +55,26 @@ static uint32_t nodes_of(const mnem_engine *e, bool later) {
     return later ? (e->nodes & ~now) | mnem__pass_bit(MNEM__NODE_AWAIT) : e->nodes;
 }
 
+/* A snapshot is taken in the middle of it. */
+static bool has_stop(const mnem_step_part *p) {
+    const mnem_sequence *s = p->sequence;
+    return p->n > 0 && mnem__sequence_stop(s, s->ready) - s->length < p->n;
+}
+
 /* Whether a pass is all of the step, and its logits have a place when nothing else has. */
 static bool can_be_awaited(const mnem_engine *e, const mnem_step_part *parts, int32_t count,
                            int32_t *wanted) {
     int64_t rows = 0, logits = 0;
+    bool whole = true;
     for (int32_t i = 0; i < count; i++) {
         const mnem_step_part *p = &parts[i];
         rows += p->n + p->sequence->length - p->sequence->ready;
         logits += mnem__max_i32(p->n - mnem__max_i32(p->first_logits, 0), 0);
+        whole = whole && !has_stop(p);
     }
     *wanted = (int32_t)logits;
-    return mnem_engine_steps_most(e) > 1 && rows <= e->choice.chunk && logits <= e->logits_rows;
+    return mnem_engine_steps_most(e) > 1 && whole && rows <= e->choice.chunk &&
+           logits <= e->logits_rows;
 }
 
 /* Where so many rows have a place; below 0: nowhere now. */

@@ -38,6 +38,11 @@ typedef struct mnem__step {
     mnem__step_head head;
 } mnem__step;
 
+/* The position of a part's first token: the sequence's end. To a rank that follows, tokens that run
+ * again are told, too. */
+static inline int32_t mnem__step_from(const mnem_sequence *s) {
+    return mnem__relay_first(&s->engine->relay) ? s->length : s->ready;
+}
 /* How many of the segment's rows have logits that are wanted: its last ones. */
 static inline int32_t mnem__step_wanted(const mnem__step *x, const mnem__segment *g) {
     const int32_t wanted = g->at + g->n - x->parts[g->part].first_logits;

@@ -302,7 +302,7 @@ static mnem__parts measure(mnem__setup *setup, mnem__choice choice) {
     mnem__weights_sizes weights;
     choice.slots = 2;
     choice.pages = mnem__engine_pages(setup, choice.context);
-    choice.states = mnem__engine_states(setup);
+    choice.states = mnem__engine_states(setup, choice.context);
     const mnem__weights_options o = mnem__engine_weights_options(setup, &choice);
     assert_int_equal(mnem__weights_measure(&o, &weights), MNEM_OK);
     assert_int_equal(mnem__graphs_build(setup, &choice, &pair), MNEM_OK);

@@ -9,10 +9,17 @@ int32_t mnem__kv_pages_for(const mnem_kv_layout *layout, int32_t n) {
     return (int32_t)mnem__div_up((uint64_t)n, (uint64_t)layout->page_tokens);
 }
 
-/* Models with states run on one rank, where all layers are. */
+static int32_t layers_here(const mnem_transformer *t) {
+    return mnem__layers_end(t) - t->part_begin;
+}
+
 int32_t mnem__kept_rows(const mnem_transformer *t) {
-    const int32_t layers = mnem__layers_end(t) - t->part_begin;
-    return t->encoder ? 1 : t->state_beside ? 2 * layers : layers;
+    return t->encoder ? 1 : t->state_beside ? 2 * layers_here(t) : layers_here(t);
+}
+
+int32_t mnem__kept_row(const mnem_transformer *t, int32_t index) {
+    const int32_t layers = layers_here(t);
+    return t->part_begin + (index < layers ? index : t->layers + index - layers);
 }
 
 mnem_kv_layout mnem__kv_layout_of_layer(const mnem_transformer *t, const mnem_kv_layout *layout,

@@ -62,8 +62,10 @@ static inline uint64_t mnem__kv_layer_bytes(const mnem_transformer *transformer,
                                             const mnem_kv_layout *layout, int32_t layer) {
     return mnem__kept_of(transformer, layout, layer).page_bytes;
 }
-/* How many rows are here, from that of the first layer that is here. */
+/* How many rows are here; which one has an index, below that: layers, then their states beside
+ * attention. */
 int32_t mnem__kept_rows(const mnem_transformer *transformer);
+int32_t mnem__kept_row(const mnem_transformer *transformer, int32_t index);
 
 /* What the layers of one kind of pages need of each sequence. */
 typedef struct mnem__kv_need {

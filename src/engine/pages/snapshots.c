@@ -83,7 +83,8 @@ static double cost_of_new(const mnem__snapshot_list *list, int32_t position, boo
 
 /* The page that costs the least to lose, of those that only lists have: as much as the list to
  * which it is worth most. One that is a live state, too, wouldn't come free, while the sequence
- * whose state is kept instead needs a page for its copy. */
+ * whose state is kept instead needs a page for its copy. Of equals the first in the lists: pages
+ * have other numbers on other ranks. */
 static int32_t cheapest(mnem__snapshots *x, double *cost) {
     int32_t found = -1;
     memset(x->cost, 0, (size_t)x->pages->count * sizeof *x->cost);
@@ -94,10 +95,12 @@ static int32_t cheapest(mnem__snapshots *x, double *cost) {
             const double here = cost_of(x, &x->lists[l], i);
             if (here > *of) *of = here;
         }
-    for (int32_t p = 0; p < x->pages->count; p++)
-        if (x->held[p] > 0 && x->held[p] == x->pages->references[p] &&
-            (found < 0 || x->cost[p] < x->cost[found]))
-            found = p;
+    for (int32_t l = 0; l < x->list_count; l++)
+        for (int32_t i = 0; i < x->lists[l].count; i++) {
+            const int32_t p = x->lists[l].at[i].page;
+            if (x->held[p] == x->pages->references[p] && (found < 0 || x->cost[p] < x->cost[found]))
+                found = p;
+        }
     *cost = found < 0 ? 0 : x->cost[found];
     return found;
 }

@@ -1,8 +1,9 @@
 /* follow.c: a rank that does what rank 0 says.
  *
  * A pass is a step of its own here, of parts that one pass holds: the engine deals it as rank 0
- * dealt it. Invariant: sequences are opened, forked, cut and ended in the order of rank 0, so that
- * they have the same numbers and the same pages. */
+ * dealt it; tokens that run again are told, too. Invariant: sequences are opened, forked, cut and
+ * ended, and snapshots of states taken, in the order of rank 0, so that they have the same numbers,
+ * pages and snapshots. What a pass that failed has left is rank 0's to say. */
 #include "base/error.h"
 #include "engine/engine_private.h"
 
@@ -63,6 +64,12 @@ static mnem_status do_order(mnem_engine *e, const int32_t *order, bool *end) {
     case MNEM__RELAY_FORK: return mnem_sequence_fork(s, order[2], &made);
     case MNEM__RELAY_TRUNCATE: return mnem_sequence_truncate(s, order[2]);
     case MNEM__RELAY_DESTROY: mnem_sequence_destroy(s); return MNEM_OK;
+    case MNEM__RELAY_SNAPSHOT:
+        return mnem__sequence_follow_snapshot(s, order[2] != 0) ? MNEM_OK : bad_order(order);
+    case MNEM__RELAY_DOUBT:
+        if (order[2] < 0 || order[2] > s->length) return bad_order(order);
+        mnem__sequence_doubt(s, order[2]);
+        return MNEM_OK;
     default: return bad_order(order);
     }
 }

@@ -3,9 +3,9 @@
  * Idea: rank 0 cuts the layers so that no rank takes longer than it must (ranks_work.c). Where that
  * costs something (weights from disk, a smaller context) it cuts by what each rank has room for
  * (engine_split.c), or where that isn't enough by the share that each has of all. Then each plans
- * its part as an engine alone does. What must be the same (context, chunk, type of keys, pages) is
- * the least of what they chose, and each plans once more with it: bytes never grow where these
- * shrink.
+ * its part as an engine alone does. What must be the same (context, chunk, type of keys, pages,
+ * states, snapshots) is the least of what they chose, and each plans once more with it: bytes never
+ * grow where these shrink.
  * Cost: two plans of a part, or three; four messages between each two ranks. */
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +31,7 @@ enum { CHUNK_RANKS = 64 };
 /* What each rank tells of its plan. */
 typedef struct answer {
     int32_t status, streamed;
-    int32_t context, chunk, kv_type, pages;
+    int32_t context, chunk, kv_type, pages, states, snapshots;
     uint64_t needed_bytes, budget_bytes;
     double prompt, generate; /* tokens a second of its part; 0: not known */
     double together;         /* seconds of its part of a step of those that run together */
@@ -73,7 +73,7 @@ static mnem_status share_options(ranks *x) {
     mnem_engine_options *o = &x->options;
     int32_t asked[] = {o->context,     o->context_wanted, o->context_needed, o->chunk,
                        o->sequences,   o->pages_tokens,   o->pages_fill,     o->logits_rows,
-                       (int32_t)o->kv, (int32_t)o->cut};
+                       (int32_t)o->kv, (int32_t)o->cut,   o->snapshots,      o->snapshot_tokens};
     MNEM__TRY(share(x, asked, sizeof asked));
     o->context = asked[0];
     o->context_wanted = asked[1];
@@ -85,6 +85,8 @@ static mnem_status share_options(ranks *x) {
     o->logits_rows = asked[7];
     o->kv = (mnem_kv_choice)asked[8];
     o->cut = (mnem_cut)asked[9];
+    o->snapshots = asked[10];
+    o->snapshot_tokens = asked[11];
     return MNEM_OK;
 }
 
@@ -218,6 +220,8 @@ static mnem_status plan_part(ranks *x, mnem_engine_plan *plan) {
                      .chunk = plan->chunk,
                      .kv_type = (int32_t)plan->kv_type,
                      .pages = plan->pages,
+                     .states = plan->states,
+                     .snapshots = plan->snapshots,
                      .needed_bytes = plan->needed_bytes,
                      .budget_bytes = plan->budget_bytes,
                      .prompt = plan->predicted_prompt,
@@ -312,6 +316,8 @@ static mnem_status check_answers(const ranks *x, mnem_engine_plan *plan) {
 static void settle(ranks *x, const mnem_engine_plan *plan) {
     mnem_engine_options *o = &x->options;
     int32_t pages = plan->pages;
+    if (plan->states > 0) o->snapshots = plan->snapshots;
+    o->states = plan->states;
     bool q8 = false, streamed = false;
     const bool open = o->chunk == 0;
     o->context = plan->context;
@@ -321,6 +327,8 @@ static void settle(ranks *x, const mnem_engine_plan *plan) {
         o->context = mnem__min_i32(o->context, a->context);
         o->chunk = mnem__min_i32(o->chunk, a->chunk);
         pages = mnem__min_i32(pages, a->pages);
+        o->states = mnem__min_i32(o->states, a->states);
+        if (a->states > 0) o->snapshots = mnem__min_i32(o->snapshots, a->snapshots);
         streamed = streamed || a->streamed;
         q8 = q8 || a->kv_type == MNEM_TYPE_Q8_0;
     }

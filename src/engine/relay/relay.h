@@ -28,6 +28,8 @@ typedef enum mnem__relay_op {
     MNEM__RELAY_FORK,     /* the first n of one: a: sequence, b: n */
     MNEM__RELAY_TRUNCATE, /* a: sequence, b: n */
     MNEM__RELAY_DESTROY,  /* a: sequence */
+    MNEM__RELAY_SNAPSHOT, /* of its states, where it is now: a: sequence, b: whether asked for */
+    MNEM__RELAY_DOUBT,    /* a pass failed, before which b tokens were ready: a: sequence, b */
     MNEM__RELAY_END,
     MNEM__RELAY_SWAP_OPEN,     /* a file for pages; is answered */
     MNEM__RELAY_SWAP_WRITE,    /* a: sequence, b: its place in the file, c: a number of its own */

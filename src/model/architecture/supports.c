@@ -189,8 +189,8 @@ typedef struct property {
 
 static const property properties[] = {
     {is_encoder, "an encoder", GENERATE | SAVED | RANKS_RUN | WALK | GRADIENTS},
-    {convolves, "short convolutions", RANKS_RUN},
-    {has_states, "recurrent states", RANKS_RUN | WALK | PRUNE_LAYERS | PRUNE_CHANNELS},
+    {convolves, "short convolutions", RANKS_ROWS},
+    {has_states, "recurrent states", RANKS_ROWS | WALK | PRUNE_LAYERS | PRUNE_CHANNELS},
     {has_narrow_values, "values narrower than keys", RANKS_ROWS | WALK | PRUNE_HEADS},
     {has_output_gate, "attention with an output gate", PRUNE_HEADS},
     {has_no_heads, "no attention", PRUNE_HEADS},

@@ -5,23 +5,18 @@
  * Ranks are threads. What each stream of ids gives is computed once for each model and type of
  * keys, alone, all resident, by one thread. Cases take the models in turn, by rows and by layers,
  * with one type of keys and then the other; each takes ranks, budgets (of which some stream, and
- * some are too small), sequences, a chunk and threads at random, and lets sequences follow streams
- * on rank 0: steps of random parts, forks, cuts, steps that are stopped, steps that are under way
- * while others begin, or while texts are embedded. Some ranks run on a device whose memory
- * faults when the host touches it (kit_apart.h). A failing case names its seed. */
-#include <pthread.h>
+ * some are too small), sequences, a chunk and threads at random, and walks (ranks_walk.h). Some
+ * ranks run on a device whose memory faults when the host touches it (kit_apart.h).
+ * Models with recurrent states have cases of their own, with snapshots of a random number and
+ * interval. A failing case names its seed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/minmax.h"
-#include "engine/engine_case.h"
-#include "kit/kit.h"
-#include "kit/kit_device.h"
+#include "engine/ranks/ranks_walk.h"
 #include "kit/kit_model.h"
 #include "kit/kit_random.h"
-
-enum { STREAMS = 4, LENGTH = 80, CONTEXT = 128, RANKS_MAX = 5, SEQUENCES = 6, STEPS = 10 };
 
 static struct {
     const char *arguments; /* of make_model; NULL: path is there */
@@ -68,28 +63,42 @@ static struct {
      "", 14, 3},
     {NULL, MNEM_TEST_DATA "/architectures/gemma2.gguf", 2, 0},
     {NULL, MNEM_TEST_DATA "/architectures/granite.gguf", 2, 0},
+    /* recurrent states from here on, and columns of convolutions */
+    {NULL, MNEM_TEST_DATA "/architectures/qwen35.gguf", 0, 0},
+    {NULL, MNEM_TEST_DATA "/architectures/mamba2.gguf", 0, 0},
+    {NULL, MNEM_TEST_DATA "/architectures/falcon_h1.gguf", 0, 0}, /* beside attention */
+    {NULL, MNEM_TEST_DATA "/architectures/mamba.gguf", 0, 0},
+    {NULL, MNEM_TEST_DATA "/architectures/jamba.gguf", 0, 0},
+    {NULL, MNEM_TEST_DATA "/architectures/kimi_linear.gguf", 0, 0},
+    {NULL, MNEM_TEST_DATA "/architectures/nemotron_h_moe.gguf", 0, 0},
+    {NULL, MNEM_TEST_DATA "/architectures/granitehybrid.gguf", 0, 0},
+    {NULL, MNEM_TEST_DATA "/architectures/qwen3next.gguf", 0, 0},
+    /* columns of short convolutions in pages, of which the last one runs again after a cut */
+    {NULL, MNEM_TEST_DATA "/architectures/lfm2.gguf", 0, 0},
+    {NULL, MNEM_TEST_DATA "/architectures/lfm2moe_ends.gguf", 0, 0},
 };
-enum { MODELS = sizeof models / sizeof models[0], KINDS = 2, VOCAB_LEAST = 96 };
+enum {
+    ALL_MODELS = sizeof models / sizeof models[0],
+    STATEFUL = 11,
+    MODELS = ALL_MODELS - STATEFUL
+};
+enum { KINDS = 2, VOCAB_LEAST = 96 };
 
 static mnem_kv_choice kv_type(int model, int kind) {
     if (kind == 0) return MNEM_KV_F16;
     return strstr(models[model].path, "/architectures/") ? MNEM_KV_F32 : MNEM_KV_Q8_0;
 }
 
-static int32_t streams[STREAMS][LENGTH];
-/* Streams' beginnings that are embedded, alone and all together. */
-static const mnem_embed_text texts[] = {
-    {streams[0], 1}, {streams[1], 64}, {streams[2], 65}, {streams[3], LENGTH}, {streams[0], 7}};
-enum { TEXTS = sizeof texts / sizeof texts[0], EMBD_MOST = 512 };
 /* [STREAMS][LENGTH][vocab], [TEXTS][embd] */
-static float *alone[MODELS][KINDS], *embedded[MODELS][KINDS];
+static float *alone[ALL_MODELS][KINDS], *embedded[ALL_MODELS][KINDS];
 /* Each 20 seeds change the cut: fewer cases than CASES_BOTH take seeds apart. */
 #ifdef __SANITIZE_THREAD__ /* each takes seconds */
-enum { CASES_BOTH = 40, CASES = 4, LEAST = 1 };
+enum { CASES_BOTH = 40, CASES = 4, LEAST = 1, EACH_STATEFUL = 1 };
 #else
-enum { CASES_BOTH = 40, CASES = 40, LEAST = 5 };
+enum { CASES_BOTH = 40, CASES = 40, LEAST = 5, EACH_STATEFUL = 4 };
 #endif
 static int cases = CASES, refused, streamed, flown, beside, cut, cut_streamed, on_apart;
+static int kept_snapshots;
 
 /* ---- alone ---- */
 
@@ -104,8 +113,6 @@ static bool keep(void *context, int32_t part, int32_t index, const float *logits
     memcpy(k->logits + (int64_t)index * k->vocab, logits, (size_t)k->vocab * sizeof *logits);
     return true;
 }
-
-static const mnem_embed_options mean = {.pooling = MNEM_POOLING_MEAN};
 
 static void compute_alone(int model, int kind) {
     engine_case c = {0};
@@ -134,225 +141,7 @@ static void compute_alone(int model, int kind) {
     engine_case_close(&c);
 }
 
-/* ---- a rank ---- */
-
-typedef struct rank {
-    pthread_t id;
-    mnem_comm *comm;
-    int model, kind;
-    uint64_t budget, seed;
-    bool apart; /* its device */
-    mnem_engine_options options;
-    mnem_engine_plan plan;
-    mnem_status status; /* of the plan */
-    int wrong;
-    char text[400];
-} rank;
-
-/* A sequence of rank 0, and the stream that it follows. */
-typedef struct runner {
-    mnem_sequence *sequence; /* NULL: not open */
-    int32_t stream;
-} runner;
-
-/* A step, and what its rows are to be. */
-typedef struct flight {
-    struct walk *walk;
-    int32_t stream[SEQUENCES], base[SEQUENCES]; /* of its parts */
-    int32_t rows;                               /* still to come */
-} flight;
-
-typedef struct walk {
-    rank *rank;
-    uint64_t random, texts; /* texts: of what is embedded */
-    mnem_engine *engine;
-    int32_t vocab, embd;
-    runner runners[SEQUENCES];
-    mnem_step_part parts[SEQUENCES];
-    int32_t stop_after; /* rows of logits; below 0: never */
-    flight flights[RANKS_MAX + 1];
-    int32_t first, under_way; /* of the flights, a ring; the one behind them is a step of its own */
-} walk;
-
-static void say_wrong(rank *r, const char *what) {
-    if (r->wrong++ == 0) snprintf(r->text, sizeof r->text, "%s: %s", what, mnem_last_error());
-}
-
-static bool compare(void *context, int32_t part, int32_t index, const float *logits) {
-    flight *f = context;
-    walk *w = f->walk;
-    const size_t row = (size_t)f->stream[part] * LENGTH + (size_t)(f->base[part] + index);
-    const float *right = alone[w->rank->model][w->rank->kind] + row * (size_t)w->vocab;
-    f->rows--;
-    if (memcmp(right, logits, (size_t)w->vocab * sizeof *logits) != 0) {
-        if (w->rank->wrong++ == 0)
-            snprintf(w->rank->text, sizeof w->rank->text, "stream %d, token %d", f->stream[part],
-                     f->base[part] + index);
-    }
-    return w->stop_after < 0 || w->stop_after-- > 0;
-}
-
-/* The oldest one's rows come, all of them. */
-static void land(walk *w) {
-    const flight *f = &w->flights[w->first];
-    w->stop_after = -1;
-    if (mnem_engine_step_end(w->engine) != MNEM_OK) say_wrong(w->rank, "end of a step");
-    if (f->rows != 0) say_wrong(w->rank, "rows that didn't come");
-    w->first = (w->first + 1) % (RANKS_MAX + 1);
-    w->under_way--;
-}
-
-static int32_t fill_parts(walk *w, flight *f) {
-    int32_t count = 0;
-    *f = (flight){.walk = w};
-    for (int32_t i = 0; i < w->rank->options.sequences; i++) {
-        const runner *r = &w->runners[i];
-        if (!r->sequence || next_below(&w->random, 4) == 0) continue;
-        const int32_t at = mnem_sequence_length(r->sequence);
-        const int32_t n = mnem__min_i32(
-            next_between(&w->random, 0, next_below(&w->random, 2) ? 1 : 60), LENGTH - at);
-        f->stream[count] = r->stream;
-        f->base[count] = at;
-        const int32_t first = next_between(&w->random, 0, n);
-        f->rows += n - first;
-        w->parts[count++] = (mnem_step_part){r->sequence, streams[r->stream] + at, n, first};
-    }
-    return count;
-}
-
-static void begin_step(walk *w, flight *f, int32_t count) {
-    bool ended;
-    mnem_status status;
-    w->stop_after = -1;
-    while ((status = mnem_engine_step_begin(w->engine, w->parts, count, compare, f, &ended)) ==
-               MNEM_BUSY &&
-           w->under_way > 0)
-        land(w);
-    if (status != MNEM_OK) say_wrong(w->rank, "begin of a step");
-    if (ended && f->rows != 0) say_wrong(w->rank, "rows that weren't told");
-    if (status == MNEM_OK && !ended) {
-        w->under_way++;
-        flown++;
-    }
-}
-
-static void step(walk *w) {
-    flight *f = &w->flights[(w->first + w->under_way) % (RANKS_MAX + 1)];
-    const int32_t count = fill_parts(w, f);
-    if (next_below(&w->random, 2)) {
-        begin_step(w, f, count);
-        return;
-    }
-    if (w->under_way && mnem_engine_step(w->engine, w->parts, count, compare, f) != MNEM_BUSY)
-        say_wrong(w->rank, "a step beside others");
-    while (w->under_way) land(w);
-    w->stop_after = next_below(&w->random, 6) == 0 ? next_between(&w->random, 0, 3) : -1;
-    const mnem_status status = mnem_engine_step(w->engine, w->parts, count, compare, f);
-    if (status != MNEM_OK && status != MNEM_CANCELLED) say_wrong(w->rank, "step");
-}
-
-static void change(walk *w) {
-    const int32_t open = w->rank->options.sequences;
-    runner *f = &w->runners[next_between(&w->random, 0, open - 1)];
-    const runner *of = &w->runners[next_between(&w->random, 0, open - 1)];
-    if (!f->sequence && of->sequence && next_below(&w->random, 2) == 0) {
-        const int32_t n = next_between(&w->random, 0, mnem_sequence_length(of->sequence));
-        const mnem_status status = mnem_sequence_fork(of->sequence, n, &f->sequence);
-        if (status != MNEM_OK && status != MNEM_UNSUPPORTED) say_wrong(w->rank, "fork");
-        f->stream = of->stream;
-    } else if (!f->sequence) {
-        if (mnem_sequence_create(w->engine, &f->sequence) != MNEM_OK) say_wrong(w->rank, "create");
-        f->stream = next_between(&w->random, 0, STREAMS - 1);
-    } else if (next_below(&w->random, 3) == 0) {
-        mnem_sequence_destroy(f->sequence);
-        f->sequence = NULL;
-    } else {
-        const int32_t n = next_between(&w->random, 0, mnem_sequence_length(f->sequence));
-        const mnem_status status = mnem_sequence_truncate(f->sequence, n);
-        if (status != MNEM_OK && status != MNEM_UNSUPPORTED) say_wrong(w->rank, "truncate");
-    }
-}
-
-/* Some of the texts, with what sequences and pages are left; steps stay under way. */
-static void embed(walk *w) {
-    float out[TEXTS * EMBD_MOST];
-    const int32_t first = next_between(&w->texts, 0, TEXTS - 1),
-                  n = next_between(&w->texts, 1, TEXTS - first);
-    bool room = false;
-    for (int32_t i = 0; i < w->rank->options.sequences; i++) room |= !w->runners[i].sequence;
-    const mnem_status status = mnem_engine_embed(w->engine, texts + first, n, &mean, out);
-    if (status != (room ? MNEM_OK : MNEM_OVER_BUDGET)) say_wrong(w->rank, "embedding");
-    if (status != MNEM_OK) return;
-    const float *right = embedded[w->rank->model][w->rank->kind] + (ptrdiff_t)first * w->embd;
-    if (memcmp(right, out, (size_t)(n * w->embd) * sizeof *out) != 0)
-        say_wrong(w->rank, "an embedding that differs");
-    beside += w->under_way > 0;
-}
-
-static void lead(rank *r, mnem_engine *engine, const mnem_transformer *t) {
-    walk w = {.rank = r, .random = r->seed, .texts = 31 * r->seed, .engine = engine};
-    w.vocab = t->vocab;
-    w.embd = t->embd;
-    for (int i = 0; i < STEPS && !r->wrong; i++) {
-        for (int k = 0; k < 3 && !r->wrong; k++) change(&w);
-        if (!r->wrong) step(&w);
-        if (!r->wrong && (w.under_way || next_below(&w.texts, 4) == 0)) embed(&w);
-    }
-}
-
-static void run_engine(rank *r, const mnem_model *model) {
-    mnem_engine *engine;
-    mnem_transformer t;
-    if (mnem_model_transformer(model, &t) != MNEM_OK ||
-        mnem_engine_create(model, &r->options, &r->plan, &engine) != MNEM_OK) {
-        say_wrong(r, "create");
-        return;
-    }
-    if (mnem_comm_rank(r->comm) == 0)
-        lead(r, engine, &t);
-    else if (mnem_engine_follow(engine) != MNEM_OK)
-        say_wrong(r, "follow");
-    mnem_ledger_info info;
-    mnem_ledger_info_get(r->options.ledger, &info);
-    if (info.bytes_peak > r->plan.peak_bytes) say_wrong(r, "more than planned");
-    mnem_engine_destroy(engine);
-}
-
-static void *run_rank(void *context) {
-    rank *r = context;
-    mnem_ledger *ledger = NULL;
-    mnem_model *model = NULL;
-    if (mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = r->budget}, &ledger) != MNEM_OK ||
-        mnem_model_open(models[r->model].path, &model) != MNEM_OK)
-        say_wrong(r, "open");
-    r->options.ledger = ledger;
-    r->options.comm = r->comm;
-    r->options.device = r->apart ? device_open("apart", 0) : NULL;
-    r->status = mnem_engine_plan_ranks(model, &r->options, &r->plan);
-    if (r->status == MNEM_OK)
-        run_engine(r, model);
-    else if (r->status != MNEM_OVER_BUDGET)
-        say_wrong(r, "plan");
-    if (mnem_comm_barrier(r->comm) != MNEM_OK && !r->wrong) say_wrong(r, "barrier");
-    mnem_comm_destroy(r->comm);
-    if (mnem_device_close(r->options.device) != MNEM_OK) say_wrong(r, "device");
-    mnem_model_close(model);
-    mnem_ledger_destroy(ledger);
-    return NULL;
-}
-
-static void run_ranks(rank *ranks, int32_t size, const mnem_comm_link *link) {
-    mnem_comm *comms[RANKS_MAX];
-    must(mnem_comm_thread_create(size, comms));
-    for (int32_t i = 0; i < size; i++) {
-        if (link) must(mnem_comm_slow_create(comms[i], link, &comms[i]));
-        ranks[i].comm = comms[i];
-        ranks[i].wrong = 0;
-    }
-    for (int32_t i = 0; i < size; i++)
-        assert_int_equal(pthread_create(&ranks[i].id, NULL, run_rank, &ranks[i]), 0);
-    for (int32_t i = 0; i < size; i++) pthread_join(ranks[i].id, NULL);
-}
+/* ---- cases ---- */
 
 static int32_t layers_of(int model) {
     mnem_model *file;
@@ -363,28 +152,20 @@ static int32_t layers_of(int model) {
     return t.layers;
 }
 
-static void check_ranks(const rank *ranks, int32_t size, uint64_t seed) {
-    for (int32_t i = 0; i < size; i++) {
-        if (ranks[i].wrong)
-            fail_msg("case %llu: %s: %s: rank %d of %d: %d wrong: %s", (unsigned long long)seed,
-                     models[ranks[i].model].path,
-                     ranks[i].options.cut == MNEM_CUT_ROWS ? "rows" : "layers", i, size,
-                     ranks[i].wrong, ranks[i].text);
-        assert_int_equal(ranks[i].status, ranks[0].status); /* all refuse, or none */
-    }
-}
-
-static void run_case(uint64_t seed) {
+static void run_case(int model, uint64_t seed) {
     uint64_t random = 1000003 * seed;
     rank ranks[RANKS_MAX] = {0};
-    const int model = (int)(seed % MODELS);
+    const bool stateful = model >= MODELS;
     const int kind = (int)((seed / (2 * MODELS) + (uint64_t)model) % KINDS);
     const bool rows = models[model].rows && (seed / MODELS % 2 == 0 || models[model].layers < 2);
     (void)next_random(&random); /* after which more budgets stream */
     const int32_t most = mnem__min_i32(rows ? models[model].rows : models[model].layers, RANKS_MAX);
     const int32_t size = next_between(&random, 2, most);
     const mnem_comm_link link = {.seconds = 5e-5, .bytes_per_second = 1e9};
+    uint64_t states = 41 * seed;
     const mnem_engine_options o = {.context = CONTEXT,
+                                   .snapshots = stateful ? next_between(&states, 0, 9) : 0,
+                                   .snapshot_tokens = stateful ? next_between(&states, 4, 40) : 0,
                                    .chunk = (int32_t[]){0, 1, 7, 32, 64}[next_below(&random, 5)],
                                    .kv = kv_type(model, kind),
                                    .sequences = next_between(&random, 1, SEQUENCES),
@@ -393,13 +174,18 @@ static void run_case(uint64_t seed) {
                                    .page_cache = seed % 4 > 0};
     compute_alone(model, kind);
     for (int32_t i = 0; i < size; i++) {
-        ranks[i] = (rank){.model = model, .kind = kind, .options = o, .seed = seed};
+        ranks[i] = (rank){.path = models[model].path,
+                          .alone = alone[model][kind],
+                          .embedded = embedded[model][kind],
+                          .options = o,
+                          .seed = seed};
         ranks[i].options.threads = next_between(&random, 1, 2);
         ranks[i].apart = (seed + (uint64_t)i) % 2;
     }
     const bool slow = next_below(&random, 4) == 0;
     run_ranks(ranks, size, slow ? &link : NULL);
     check_ranks(ranks, size, seed);
+    kept_snapshots += ranks[0].pages.snapshots_used;
     for (int32_t i = 0; i < size; i++) { /* less than that, on some */
         const mnem_engine_plan *had = &ranks[i].plan;
         const uint64_t less = had->weight_bytes_resident * next_below(&random, 80) / 100;
@@ -408,6 +194,8 @@ static void run_case(uint64_t seed) {
     }
     run_ranks(ranks, size, NULL);
     check_ranks(ranks, size, seed);
+    flown += ranks[0].flown;
+    beside += ranks[0].beside;
     for (int32_t i = 0; i < size; i++) {
         refused += ranks[i].status != MNEM_OK;
         streamed += ranks[i].plan.streamed;
@@ -421,7 +209,7 @@ static void run_case(uint64_t seed) {
 static void ranks_give_the_bits_of_one(void **state) {
     (void)state;
     const int stride = cases < CASES_BOTH ? 11 : 1;
-    for (int i = 1; i <= cases; i++) run_case((uint64_t)(i * stride));
+    for (int i = 1; i <= cases; i++) run_case(i * stride % MODELS, (uint64_t)(i * stride));
     print_message("%d ranks refused, %d streamed, %d steps under way, %d texts beside; %d had "
                   "rows, %d streamed; %d on a device apart\n",
                   refused, streamed, flown, beside, cut, cut_streamed, on_apart);
@@ -432,6 +220,15 @@ static void ranks_give_the_bits_of_one(void **state) {
     assert_true(on_apart > cases / 20);
 }
 
+static void ranks_with_states_give_the_bits_of_one(void **state) {
+    (void)state;
+    const int each = mnem__max_i32(cases / 10, EACH_STATEFUL);
+    for (int model = MODELS; model < ALL_MODELS; model++)
+        for (int i = 1; i <= each; i++) run_case(model, (uint64_t)(model * 1000 + i));
+    print_message("%d snapshots kept\n", kept_snapshots);
+    assert_true(kept_snapshots > 0);
+}
+
 /* Halves what is between budgets that are refused and those that aren't: the least one streams what
  * it can, experts among it. */
 static void least_budgets(int model, int32_t size, uint64_t seed) {
@@ -439,7 +236,10 @@ static void least_budgets(int model, int32_t size, uint64_t seed) {
     uint64_t low = 0, high = 0, stream = 0, slots = 0;
     for (int round = 0; round < 8; round++) {
         for (int32_t i = 0; i < size; i++) {
-            ranks[i] = (rank){.model = model, .seed = seed + (uint64_t)round};
+            ranks[i] = (rank){.path = models[model].path,
+                              .alone = alone[model][0],
+                              .embedded = embedded[model][0],
+                              .seed = seed + (uint64_t)round};
             ranks[i].options = (mnem_engine_options){.context = CONTEXT,
                                                      .kv = MNEM_KV_F16,
                                                      .sequences = 2,
@@ -479,7 +279,7 @@ int main(int argc, char **argv) {
     if (argc > 1) cases = atoi(argv[1]);
     for (int i = 0; i < STREAMS; i++)
         for (int k = 0; k < LENGTH; k++) streams[i][k] = next_between(&random, 0, VOCAB_LEAST - 1);
-    for (int m = 0; m < MODELS; m++) {
+    for (int m = 0; m < ALL_MODELS; m++) {
         if (models[m].arguments) {
             snprintf(models[m].path, sizeof models[m].path, "ranks_%d.gguf", m);
             make_model(models[m].path, models[m].arguments);
@@ -487,9 +287,10 @@ int main(int argc, char **argv) {
         models[m].layers = layers_of(m);
     }
     const struct CMUnitTest tests[] = {cmocka_unit_test(ranks_give_the_bits_of_one),
+                                       cmocka_unit_test(ranks_with_states_give_the_bits_of_one),
                                        cmocka_unit_test(the_least_budgets_give_the_bits_of_one)};
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    for (int m = 0; m < MODELS; m++) {
+    for (int m = 0; m < ALL_MODELS; m++) {
         if (models[m].arguments) remove(models[m].path);
         for (int k = 0; k < KINDS; k++) {
             free(alone[m][k]);

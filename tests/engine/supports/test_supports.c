@@ -409,7 +409,9 @@ static void known_answers(void **state) {
     } known[] = {
         {"llama", "train"},
         {"gemma2", "prune_layers,train,train_adapters,teach,ranks_data"},
-        {"lfm2", "ranks_layers,ranks_rows,prune_heads,train,train_adapters,teach,ranks_data"},
+        {"lfm2", "ranks_rows,prune_heads,train,train_adapters,teach,ranks_data"},
+        {"qwen35", "ranks_rows,walk,prune_heads,prune_channels,prune_layers,train,train_adapters,"
+                   "teach,ranks_data"},
         {"qwen3moe", "walk,prune_channels,train,train_adapters,teach,ranks_data"},
         {"deepseek2", "ranks_rows,walk,prune_heads,prune_channels,prune_layers,train,"
                       "train_adapters,teach,ranks_data"},

@@ -63,9 +63,10 @@ static inline int32_t layer_pages(const builder *b) {
     return b->t->encoder || b->alone ? 0 : layer - b->t->part_begin;
 }
 
-/* States of layers that attend, too, come behind the keys and values of all. */
+/* States of layers that attend, too, come behind the keys and values of all that are here. */
 static inline int32_t layer_states(const builder *b) {
-    return layer_pages(b) + (b->t->state_beside && !b->alone ? b->t->layers : 0);
+    const int32_t layers = mnem__layers_end(b->t) - b->t->part_begin;
+    return layer_pages(b) + (b->t->state_beside && !b->alone ? layers : 0);
 }
 
 static inline mnem_tensor_info matrix_info(const builder *b, int32_t handle) {
