@@ -390,8 +390,9 @@ static void go(engine_case *c, mnem_sequence *s, int seed) {
     const int32_t ready = s->ready, to = length + 1 + random_to(40);
     const mnem__snapshot *near = mnem__snapshots_find(mnem__sequence_snapshots(s), length);
     /* With a store a snapshot may go, while the state that was read of it stays. */
-    const int32_t at = near ? near->position : 0;
-    if (ready < at || (ready < length && ready > at && !c->engine->snapshots.store.write))
+    const int32_t snapshot = near ? near->position : 0;
+    if (ready < snapshot ||
+        (ready < length && ready > snapshot && !c->engine->snapshots.store.write))
         fail_msg("seed %d: %d tokens go on from %d", seed, length, ready);
     if (to > LENGTH) return;
     if (random_to(3) == 0) {
