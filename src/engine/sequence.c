@@ -198,13 +198,15 @@ int32_t mnem__sequence_in_memory(const mnem_sequence *s, int32_t n) {
     return found ? found->position : 0;
 }
 
-/* Gives the table the state that n tokens go on from; returns of how many it is. */
+/* Gives the table the state that n tokens go on from; returns of how many it is. With a free page
+ * only what can't be read fails, and is gone then. */
 static int32_t go_back_to(mnem_sequence *s, int32_t n) {
-    mnem__snapshot *snapshot = snapshot_for(s, n);
-    if (!put_state(s, snapshot)) {
-        snapshot = snapshot_in_memory(s, n);
-        (void)put_state(s, snapshot);
-    }
+    mnem__snapshot *snapshot;
+    (void)put_state(s, NULL);
+    const bool reads = mnem__engine_pages_free(s->engine, MNEM__KV_STATES) > 0;
+    do {
+        snapshot = reads ? snapshot_for(s, n) : snapshot_in_memory(s, n);
+    } while (!put_state(s, snapshot));
     return snapshot ? snapshot->position : 0;
 }
 
