@@ -206,6 +206,7 @@ static void what_fails_there_can_be_tried_again(void **state) {
     const char *path = kit_path("apart.ckpt");
     mnem_train_options o = options_of("llama", ledger_new(0));
     mnem_train_plan plan;
+    mnem_train_report report;
     mnem_trainer *t;
     double expected[2];
     uint64_t n = 1;
@@ -220,6 +221,12 @@ static void what_fails_there_can_be_tried_again(void **state) {
     fill_batch(&b, plan.micro_batch);
     while (fail_at(t, path, n, &b, expected)) n++;
     assert_true(n > BATCH);
+    mnem__device_fail_at(2, false);
+    mnem_trainer_init(t, 7);
+    mnem__device_fail_at(0, false);
+    assert_int_equal(mnem_trainer_step(t, &(mnem_train_source){next, &b}, &report), MNEM_INVALID);
+    through_a_file(t, true); /* whatever it has: it is all of a model */
+    must(mnem_trainer_step(t, &(mnem_train_source){next, &b}, &report));
     mnem_trainer_destroy(t);
     remove(path);
     must(mnem_device_close(o.device));
