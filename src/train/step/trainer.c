@@ -341,11 +341,7 @@ static mnem_status step_run(mnem_trainer *t, const mnem_train_source *source,
     mnem__train_sum s = {0};
     *report = (mnem_train_report){.step = t->steps + 1, .loss_scale = t->scale.scale};
     const double waited = t->exchange ? mnem__exchange_waited(t->exchange) : 0;
-    mnem_status status = mnem__trainer_sum(t, accumulate(t, source, report->loss_scale, &s), &s);
-    if (status != MNEM_OK) {
-        clear_gradients(t);
-        return status;
-    }
+    MNEM__TRY(mnem__trainer_sum(t, accumulate(t, source, report->loss_scale, &s), &s));
     const double all = (double)o->batch * o->sequence;
     report->tokens = s.tokens;
     report->loss = s.tokens ? s.loss / (double)s.tokens : 0;
@@ -384,6 +380,7 @@ mnem_status mnem_trainer_step(mnem_trainer *t, const mnem_train_source *source,
                               mnem_train_report *report) {
     tell_step(MNEM__EVENT_BEGIN, (uint64_t)t->setup.o.batch * (uint64_t)t->setup.o.sequence);
     const mnem_status status = step_run(t, source, report);
+    if (status != MNEM_OK) clear_gradients(t);
     tell_step(MNEM__EVENT_END, 0);
     return status;
 }

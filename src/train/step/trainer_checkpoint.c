@@ -261,10 +261,11 @@ static mnem_status load(mnem_trainer *t, const mnem__checkpoint *c, char *note, 
     MNEM__TRY(read_numbers(c, &found));
     MNEM__TRY(check_scale(t, &found, &scale));
     MNEM__TRY(mnem__checkpoint_text(c, "note", note, n));
+    t->unwritten = true; /* in part, where a read or a copy fails */
     MNEM__TRY(mnem__trainer_part_read(t, c, "weights", mnem__trainer_weights(t), weights_bytes(t)));
-    t->unwritten = false;
     MNEM__TRY(mnem__trainer_moments_read(t, c));
     MNEM__TRY(read_masks(t, c));
+    t->unwritten = false;
     t->steps = found.steps;
     t->updates = found.updates;
     t->scale = scale;

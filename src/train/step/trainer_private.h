@@ -27,7 +27,7 @@ struct mnem_trainer {
     /* What operators take of the parts; the host too, where it reaches them. */
     float *weights, *gradients, *losses;
     float *waiting;      /* [rows.rows, embd], zero between steps; NULL: nothing waits */
-    bool unwritten;      /* a copy of new weights to the device has failed */
+    bool unwritten;      /* new weights, or a checkpoint, are here only in part */
     uint8_t *frozen;     /* NULL: nothing is */
     uint64_t frozen_sum; /* of its bytes; 0: not loaded yet */
     uint8_t *teacher;    /* NULL: none; streamed: what isn't in a layer */

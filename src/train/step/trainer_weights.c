@@ -168,6 +168,7 @@ mnem_status mnem_trainer_load(mnem_trainer *t, const mnem_model *model) {
     MNEM__TRY(mnem_model_supports(model, MNEM_FEATURE_TRAIN));
     for (int32_t i = 0; i < s->params && status == MNEM_OK; i++)
         status = load_parameter(t, model, &s->param[i]);
+    t->unwritten = status != MNEM_OK;
     clear_scratch(t);
     return status == MNEM_OK ? find_zeros(t) : status;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file/checksum.h"
+#include "device/backend/backend.h"
 #include "kit/kit.h"
 #include "kit/kit_apart.h"
 #include "kit/kit_device.h"
@@ -176,6 +177,62 @@ static void weights_that_stay_zero_do_so_there(void **state) {
     remove(kit_path("other.gguf"));
 }
 
+/* A resume whose n-th copy fails is followed by no step, a save leaves the file, and a step can be
+ * taken again. How many of them failed. */
+static int fail_at(mnem_trainer *t, const char *path, uint64_t n, batch *b, double expected[2]) {
+    const mnem_train_source source = {next, b};
+    const uint64_t saved = sum_of_file(path);
+    mnem_train_report r;
+    char note[8];
+    mnem__device_fail_at(n, false);
+    const bool resumed = mnem_trainer_resume(t, path, note, sizeof note) == MNEM_OK;
+    mnem__device_fail_at(0, false);
+    if (!resumed) assert_int_equal(mnem_trainer_step(t, &source, &r), MNEM_INVALID);
+    must(mnem_trainer_resume(t, path, note, sizeof note));
+    mnem__device_fail_at(n, false);
+    const bool written = mnem_trainer_save(t, path, "note") == MNEM_OK;
+    mnem__device_fail_at(n, false);
+    assert_true(sum_of_file(path) == saved);
+    const bool stepped = mnem_trainer_step(t, &source, &r) == MNEM_OK;
+    mnem__device_fail_at(0, false);
+    b->at = 0;
+    if (!stepped) must(mnem_trainer_step(t, &source, &r));
+    if (n == 1) expected[0] = r.loss, expected[1] = r.norm;
+    assert_true(r.loss == expected[0] && r.norm == expected[1]);
+    return !resumed + !written + !stepped;
+}
+
+static void what_fails_there_can_be_tried_again(void **state) {
+    const char *path = kit_path("apart.ckpt");
+    mnem_train_options o = options_of("llama", ledger_new(0));
+    mnem_train_plan plan;
+    mnem_train_report report;
+    mnem_trainer *t;
+    double expected[2];
+    uint64_t n = 1;
+    batch b;
+    (void)state;
+    o.device = device_open("apart", 0);
+    o.micro_batch = 1;
+    must(mnem_train_plan_make(&o, &plan));
+    must(mnem_trainer_create(&o, &plan, &t));
+    mnem_trainer_init(t, 7);
+    must(mnem_trainer_save(t, path, "note"));
+    fill_batch(&b, plan.micro_batch);
+    while (fail_at(t, path, n, &b, expected)) n++;
+    assert_true(n > BATCH);
+    mnem__device_fail_at(2, false);
+    mnem_trainer_init(t, 7);
+    mnem__device_fail_at(0, false);
+    assert_int_equal(mnem_trainer_step(t, &(mnem_train_source){next, &b}, &report), MNEM_INVALID);
+    through_a_file(t, true); /* whatever it has: it is all of a model */
+    must(mnem_trainer_step(t, &(mnem_train_source){next, &b}, &report));
+    mnem_trainer_destroy(t);
+    remove(path);
+    must(mnem_device_close(o.device));
+    must(mnem_ledger_destroy(o.ledger));
+}
+
 static void what_can_not_run_there_is_refused(void **state) {
     mnem_train_options o = options_of("llama", ledger_new(0));
     mnem_train_plan plan;
@@ -202,6 +259,7 @@ int main(void) {
         cmocka_unit_test(the_bits_are_the_hosts),
         cmocka_unit_test(adapters_and_a_teacher_have_them_too),
         cmocka_unit_test(weights_that_stay_zero_do_so_there),
+        cmocka_unit_test(what_fails_there_can_be_tried_again),
         cmocka_unit_test(what_can_not_run_there_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
