@@ -226,7 +226,7 @@ static mnem_status find_state(mnem_sequence *s, const mnem_saved *saved, int32_t
     if (s->ready < s->length || s->load.ready <= s->length)
         return mnem__fail(MNEM_UNSUPPORTED,
                           "saved sequence: the first %d of %d tokens can't be used: the file has "
-                          "no state of recurrent layers up to token %d",
+                          "no state of recurrent layers up to token %d; load all of its tokens",
                           n, saved->length, n);
     return mnem__engine_pages_free(s->engine, MNEM__KV_STATES) > 0
                ? MNEM_OK
@@ -242,10 +242,11 @@ mnem_status mnem_sequence_load_begin(mnem_sequence *s, const mnem_saved *saved, 
     if (states) MNEM__TRY(find_state(s, saved, n));
     for (int k = 0; k < MNEM__KV_PAGED; k++) plan_kind(s, saved, k, states ? s->load.ready : n);
     if (!mnem__engine_holds(e, s->load.ready, held_after(s)))
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "saved sequence: the first %d of %d tokens can't be used: the sliding "
-                          "window of %d tokens has dropped some of them",
-                          n, saved->length, e->tables.window);
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "saved sequence: the first %d of %d tokens can't be used: the sliding "
+            "window of %d tokens has dropped some of them; load all tokens of the file",
+            n, saved->length, e->tables.window);
     MNEM__TRY(check_pages(s));
     for (int k = 0; k < MNEM__KV_PAGED; k++)
         for (int32_t i = s->load.begin[k]; i < s->load.end[k]; i++)

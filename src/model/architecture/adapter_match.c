@@ -147,9 +147,11 @@ static mnem_status check_pair(const mnem_model *model, const mnem_model *adapter
         return wrong_shapes(adapter, &w, &a, &b);
     const mnem_type_info *type = mnem_type_get(w.type);
     if (!type || !type->is_weight)
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: tensor %s: adapters of a matrix of type %s are not supported",
-                          path_of(model), w.name, type ? type->name : "unknown");
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "%s: tensor %s: adapters of a matrix of type %s are not supported; use a file of "
+            "the model of another type, such as Q4_K or Q8_0",
+            path_of(model), w.name, type ? type->name : "unknown");
     pair->rank = a.shape[0];
     return MNEM_OK;
 }

@@ -100,6 +100,15 @@ mnem_status mnem__hf_check_list(const mnem__hf_config *c, const char *name, cons
                       (long long)items, of);
 }
 
+mnem_status mnem__hf_refuse_kind(const mnem__hf_config *c, const char *name, int64_t layer,
+                                 const mnem__node *node, const char *kinds) {
+    char text[40];
+    const char *is = mnem__node_text(node, "no text");
+    return mnem__fail(MNEM_UNSUPPORTED, "%s: %s: \"%s\" (layer %lld) isn't supported (%s are)",
+                      c->path, name, mnem__gguf_printable(is, strlen(is), text, sizeof text),
+                      (long long)layer, kinds);
+}
+
 mnem_status mnem__hf_size(const mnem__hf_config *c, const char *names, double most, int64_t *size) {
     return check_size(c, names, mnem__hf_number(c, names), most, size);
 }

@@ -23,10 +23,8 @@ static mnem_status put_layers(mnem__folder *folder, const mnem__hf_config *c) {
             const mnem__node *type = mnem__node_at(types, i);
             flags[i] = mnem__node_is(type, "linear_attention");
             if (!flags[i] && !mnem__node_is(type, "full_attention"))
-                return mnem__fail(MNEM_UNSUPPORTED,
-                                  "%s: layer_types: layer %d is neither full_attention nor "
-                                  "linear_attention",
-                                  c->path, (int)i);
+                return mnem__hf_refuse_kind(c, "layer_types", i, type,
+                                            "full_attention and linear_attention");
         }
         mnem__put_array(folder, ".attention.recurrent_layers", MNEM_VALUE_BOOL, flags,
                         (uint64_t)layers);

@@ -72,9 +72,7 @@ static mnem_status put_layer_heads(mnem__folder *folder, const mnem__hf_config *
         const mnem__node *type = mnem__node_at(types, i);
         const bool attends = is_one_of(type, "attention", "full_attention");
         if (!attends && !is_one_of(type, "mamba", "linear_attention"))
-            return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: layer_types: layer %d is neither attention nor mamba", c->path,
-                              (int)i);
+            return mnem__hf_refuse_kind(c, "layer_types", i, type, "attention and mamba");
         heads[i] = attends ? (int32_t)mnem__hf_heads(c, true) : 0;
         scans += !attends;
     }

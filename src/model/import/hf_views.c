@@ -65,7 +65,7 @@ static mnem_status squeeze(const maker *m) {
 static mnem_status stand_alone(const maker *m) {
     const int64_t *s = m->t->shape, length = s[m->t->dims - 1];
     if (m->t->dims < 2 || m->t->dims > 3 || (m->t->dims == 3 && s[1] != 1))
-        return bad(m, "expected a shape [rows, 1, columns]");
+        return bad(m, "the shape must be [rows, 1, columns] or [rows, columns]");
     m->made->dims = 4;
     m->made->shape[1] = s[0];
     m->made->shape[0] = m->made->shape[2] = 1;
@@ -400,7 +400,9 @@ mnem_status mnem__hf_view_make(mnem__folder *folder, const mnem__hf_config *c, u
     uint32_t *source = mnem__folder_alloc(folder, SERIES * sizeof *source);
     if (!source) return folder->status;
     if (t->dims > 4)
-        return bad(&m, "the shape has more than 4 dimensions, the most that this version supports");
+        return mnem__hf_refuse(folder, t, MNEM_UNSUPPORTED,
+                               "the shape has more than 4 dimensions, the most that this version "
+                               "supports");
     *source = index;
     *made =
         (mnem__hf_made){.type = t->type,

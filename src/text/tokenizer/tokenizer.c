@@ -181,7 +181,10 @@ static mnem_status find_scheme(mnem_tokenizer *t) {
     t->scheme = mnem__pre_scheme_find(t->pre);
     t->vocab.spelled = t->scheme && !t->scheme->marked;
     return t->scheme ? MNEM_OK
-                     : mnem__fail(MNEM_UNSUPPORTED, "pre-tokenizer '%s' is not supported", t->pre);
+                     : mnem__fail(MNEM_UNSUPPORTED,
+                                  "pre-tokenizer '%s' is not supported; choose an equivalent one "
+                                  "of those that are, or use a newer mnem",
+                                  t->pre);
 }
 
 static mnem_status read_model(mnem_tokenizer *t) {
