@@ -370,14 +370,8 @@ static bool is_peft(const char *folder) {
 
 int tool_adapter_path(const char *verb, const char *name, char path[PATH_MAX]) {
     const bool folder = is_there(name, "adapter.gguf");
-    if (!folder && is_peft(name))
-        return tool_usage(verb,
-                          "%s is a PEFT adapter, which mnem can't read: convert it with "
-                          "llama.cpp's convert_lora_to_gguf.py %s --base MODEL_FOLDER --outfile "
-                          "adapter.gguf, then give adapter.gguf",
-                          name, name);
     snprintf(path, PATH_MAX, folder ? "%s/adapter.gguf" : "%s", name);
-    if (folder || !is_folder(name)) return TOOL_OK;
+    if (folder || !is_folder(name) || is_peft(name)) return TOOL_OK;
     if (!is_there(name, "log.jsonl"))
         return tool_usage(verb,
                           "the folder %s has no adapter (no file adapter.gguf): give a GGUF file "
@@ -407,10 +401,11 @@ int tool_check_model(const char *verb, const char *name) {
     const int code = check_run_folder(verb, name);
     if (code != TOOL_OK) return code;
     if (is_peft(name))
-        return tool_usage(verb,
-                          "%s is a PEFT adapter, not a model: convert it with llama.cpp's "
-                          "convert_lora_to_gguf.py, and give the file to --lora beside the model",
-                          name);
+        return tool_usage(
+            verb,
+            "%s is a PEFT adapter, not a model: mnem run MODEL --lora %s runs it with its "
+            "model",
+            name, name);
     if (access(name, F_OK) == 0 || strstr(name, ".gguf")) return TOOL_OK;
     if (*name && strchr("/.~", *name)) return TOOL_OK; /* a path: opening it says what is wrong */
     if (mnem_size_parse(name, &bytes) == MNEM_OK)
