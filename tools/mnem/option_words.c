@@ -47,6 +47,8 @@ typedef enum foreign_kind {
     REFUSED_PLAN,    /* so, by mnem plan only */
     REFUSED_WISH,    /* so, unless the value leaves the choice open or is what there is */
     REFUSED_ESCAPES, /* so, where a word of the line has an escape */
+    REFUSED_ALONE,   /* so, where no word of the line gives the rank of adapters */
+    REFUSED_NOT_ZERO /* so, unless the value is 0 */
 } foreign_kind;
 
 static const struct {
@@ -140,9 +142,9 @@ static const struct {
     {"dataset dataset-name train-file", REFUSED, "--data FILE names the text"},
     {"target-modules lora-target-modules", REFUSED,
      "mnem train has --lora-targets, such as q,v or q_proj,v_proj"},
-    {"lora-rank lora-r use-peft use-lora fine-tune-type", REFUSED,
-     "mnem train --lora R trains adapters of rank R"},
-    {"lora-dropout", REFUSED,
+    {"lora-rank lora-r fine-tune-type", REFUSED, "mnem train --lora R trains adapters of rank R"},
+    {"use-peft use-lora", REFUSED_ALONE, "mnem train --lora R trains adapters of rank R"},
+    {"lora-dropout", REFUSED_NOT_ZERO,
      "adapters have no dropout of their own; mnem train --dropout P is that of the layers"},
     {"logging-steps steps-per-report report-to run-name logging-dir", A_VALUE,
      "log.jsonl in the folder of a training run has every step, loss.svg the curve"},
@@ -210,6 +212,14 @@ static bool has_escape(char *const *words) {
     return false;
 }
 
+static bool has_rank(char *const *words) {
+    for (; *words; words++)
+        if (!strncmp(*words, "--", 2) &&
+            is_among("lora lora-r lora-rank r", *words + 2, strcspn(*words + 2, "=")))
+            return true;
+    return false;
+}
+
 /* Values that leave the choice open, or ask for what is done anyway. */
 static const char what_there_is[] = "cpu auto none cosine adamw adamw-torch adamw-torch-fused";
 
@@ -220,6 +230,8 @@ static bool is_refused(size_t option, const char *value, char *const *all) {
     case REFUSED_PLAN: return true;
     case REFUSED_WISH: return !value || !is_among(what_there_is, value, strlen(value));
     case REFUSED_ESCAPES: return has_escape(all);
+    case REFUSED_ALONE: return !has_rank(all);
+    case REFUSED_NOT_ZERO: return !value || strspn(value, "0.") != strlen(value);
     default: return false;
     }
 }
@@ -280,8 +292,9 @@ int tool_foreign_option(const char *verb, char *const *words, char *const *all, 
     if (is_refused((size_t)row, word.value, all)) return refuse(verb, words, all);
     tool_message("option %.*s is ignored: %s", word.shown, words[0], foreign_options[row].text);
     if (word.name[word.length]) return TOOL_OK;
-    *taken += ((kind == A_VALUE || kind == REFUSED_WISH) && word.value) ||
-              (kind == MAYBE_A_SWITCH && is_switch(word.value));
+    const bool has_value = kind == A_VALUE || kind == REFUSED_WISH || kind == REFUSED_NOT_ZERO;
+    *taken += (has_value && word.value) ||
+              ((kind == MAYBE_A_SWITCH || kind == REFUSED_ALONE) && is_switch(word.value));
     return TOOL_OK;
 }
 
