@@ -184,6 +184,8 @@ static const struct {
     {"quantization", REFUSED_WISH,
      "weights keep the types of the file (mnem quantize converts them); mnem train --lora R takes "
      "a quantized --init MODEL as it is"},
+    {"enable-lora", MAYBE_A_SWITCH, "--lora FILE applies an adapter"},
+    {"lora-modules", REFUSED, "mnem serve has --lora FILE[:SCALE], for all requests"},
     {"packing", REFUSED,
      "texts and {\"text\": ...} records always fill whole sequences, and each conversation is a "
      "sequence of its own: leave it out"},
