@@ -91,7 +91,7 @@ typedef struct mnem_engine_options {
     const mnem_machine_profile *profile;
     const mnem_adapter *adapters; /* [adapter_count]; all are applied, in this order */
     int32_t adapter_count;
-    mnem_progress progress; /* of loading: bytes */
+    mnem_progress progress; /* "taking memory", then "loading": bytes */
     /* Ranks that run one model together (see below); default: this process alone. layer_begin and
      * layer_end are the layers of this rank, which mnem_engine_plan_ranks sets in the plan; 0, 0:
      * all. */

@@ -82,6 +82,11 @@ void *mnem__heap_refuse(const char *tag, uint64_t bytes) {
     return NULL;
 }
 
+void *mnem__heap_cancel(const char *tag) {
+    last_status = mnem__fail(MNEM_CANCELLED, "%s: taking memory was stopped by the caller", tag);
+    return NULL;
+}
+
 static bool watcher_charge(const char *tag, uint64_t bytes) {
     const mnem__heap_watcher *w = atomic_load_explicit(&watcher_now, memory_order_acquire);
     if (!w) return true;

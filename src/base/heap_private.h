@@ -10,6 +10,8 @@ void mnem__heap_count_call(void);
 bool mnem__heap_fails_now(void);
 /* Sets the last error and mnem__heap_status; NULL. */
 void *mnem__heap_refuse(const char *tag, uint64_t bytes);
+/* The same of what a caller stopped: MNEM_CANCELLED. */
+void *mnem__heap_cancel(const char *tag);
 
 /* Pages at a multiple of alignment, with mmap's access and flags. NULL: the machine has none. */
 char *mnem__map_aligned(uint64_t size, uint64_t alignment, int access, int flags);

@@ -2,7 +2,8 @@
  *
  * The idea: what is planned is touched when it is mapped, so that it is resident from then on and
  * no later moment can run out of it.
- * Cost: the kernel's, which clears each page. */
+ * Cost: the kernel's, which clears each page: seconds for some GiB, minutes on a slow machine. So
+ * who waits may be told of it, every TELL_BYTES. */
 #include "base/pages.h"
 
 #include <errno.h>
@@ -11,8 +12,16 @@
 
 #include "base/checked.h"
 #include "base/heap_private.h"
+#include "base/minmax.h"
+#include "base/progress.h"
 
-enum { HUGE_PAGE = 2 << 20 };
+enum { HUGE_PAGE = 2 << 20, TELL_BYTES = 16 << 20 };
+
+/* Who is told of what this thread touches; progress NULL: nobody. */
+static _Thread_local struct {
+    const mnem_progress *progress;
+    uint64_t done, total;
+} listener;
 
 size_t mnem__page_size(void) {
     return (size_t)sysconf(_SC_PAGESIZE);
@@ -26,6 +35,26 @@ bool mnem__pages_touch(void *p, size_t bytes) {
     size_t page = mnem__page_size();
     for (size_t i = 0; i < bytes; i += page) ((volatile char *)p)[i] = 0;
     return true;
+}
+
+void mnem__pages_tell(const mnem_progress *progress, uint64_t total) {
+    listener.progress = progress;
+    listener.done = 0;
+    listener.total = total;
+}
+
+/* *go_on false: who is told wants it to end. */
+static bool touch_all(char *p, uint64_t size, bool *go_on) {
+    const uint64_t step = listener.progress ? TELL_BYTES : size;
+    for (uint64_t at = 0; at < size && *go_on; at += step) {
+        const uint64_t n = mnem__min_u64(step, size - at);
+        if (!mnem__pages_touch(p + at, n)) return false;
+        listener.done += n;
+        if (listener.progress)
+            *go_on = mnem__progress_tell(listener.progress, "taking memory", listener.done,
+                                         listener.total);
+    }
+    return *go_on;
 }
 
 /* Maps more and gives back what lies before and behind. */
@@ -58,9 +87,10 @@ void *mnem__pages_map_aligned(size_t bytes, size_t alignment, bool touch) {
                           PROT_READ | PROT_WRITE, 0);
     if (!p) return mnem__heap_refuse("pages", bytes);
     huge_advise(p, size, touch);
-    if (touch && !mnem__pages_touch(p, size)) {
+    bool go_on = true;
+    if (touch && !touch_all(p, size, &go_on)) {
         munmap(p, size);
-        return mnem__heap_refuse("pages", bytes);
+        return go_on ? mnem__heap_refuse("pages", bytes) : mnem__heap_cancel("pages");
     }
     return p;
 }

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "base/heap.h"
+#include "base/pages.h"
 #include "base/team/team.h"
 #include "engine/pass_nodes.h"
 
@@ -144,13 +145,16 @@ static mnem_status start(mnem__setup *setup, const mnem_engine_plan *plan, mnem_
     return status;
 }
 
-static mnem_status take_parts(mnem_engine *e) {
+static mnem_status take_parts(mnem_engine *e, const mnem_progress *progress, uint64_t bytes) {
     MNEM__TRY(mnem__taken_open(&e->taken, e->device));
     e->device = e->taken.device;
     if (e->map->rows && e->taken.apart)
         return mnem__fail(MNEM_UNSUPPORTED, "engine: a split by rows needs a device whose memory "
                                             "the host can access; split by layers instead");
-    return mnem__parts_take(&e->taken);
+    mnem__pages_tell(progress->tell ? progress : NULL, bytes);
+    const mnem_status status = mnem__parts_take(&e->taken);
+    mnem__pages_tell(NULL, 0);
+    return status;
 }
 
 mnem_status mnem_engine_create(const mnem_model *model, const mnem_engine_options *options,
@@ -173,7 +177,7 @@ mnem_status mnem_engine_create(const mnem_model *model, const mnem_engine_option
     mnem__free(setup.flags); /* no more bytes than the plan's from here on */
     setup.flags = NULL;
     if (status == MNEM_OK) status = mnem_ledger_hold(e->ledger);
-    if (status == MNEM_OK) status = take_parts(e);
+    if (status == MNEM_OK) status = take_parts(e, &options->progress, plan->peak_bytes);
     if (status == MNEM_OK && e->taken.runs) status = load(e, &setup);
     if (e) { /* they are the engine's */
         setup.map = NULL;

@@ -164,6 +164,40 @@ static void loading_can_be_stopped(void **state) {
     assert_int_equal(before.bytes_live, after.bytes_live);
 }
 
+typedef struct taking {
+    int calls, stop;
+    uint64_t done;
+} taking;
+
+static bool stop_taking(void *context, const char *what, uint64_t done, uint64_t total) {
+    taking *t = context;
+    if (strcmp(what, "taking memory") != 0) return true;
+    assert_true(done > t->done && done <= total);
+    t->done = done;
+    return ++t->calls != t->stop;
+}
+
+/* A large KV cache takes longer than its weights: that time is told of, too, and can be ended. */
+static void taking_memory_can_be_stopped(void **state) {
+    (void)state;
+    mnem_heap_usage before, after;
+    session_case c;
+    taking all = {0};
+    mnem_heap_usage_get(&before);
+    const mnem_engine_options o = {.progress = {stop_taking, &all}};
+    assert_int_equal(session_case_open(&c, MODEL_Q8_0, 0, &o), MNEM_OK);
+    session_case_close(&c);
+    assert_true(all.calls > 1);
+    for (int i = 1; i <= all.calls; i++) {
+        taking t = {.stop = i};
+        const mnem_engine_options stops = {.progress = {stop_taking, &t}};
+        assert_int_equal(session_case_open(&c, MODEL_Q8_0, 0, &stops), MNEM_CANCELLED);
+        assert_int_equal(t.calls, i);
+    }
+    mnem_heap_usage_get(&after);
+    assert_int_equal(before.bytes_live, after.bytes_live);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_decoded_token_allocates_nothing),
@@ -172,6 +206,7 @@ int main(void) {
         cmocka_unit_test(wrong_tokens_and_options_are_refused),
         cmocka_unit_test(a_cancelled_eval_keeps_the_chunks_before),
         cmocka_unit_test(loading_can_be_stopped),
+        cmocka_unit_test(taking_memory_can_be_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

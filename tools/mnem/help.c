@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "options.h"
+#include "screen/pager.h"
 
 /* ---- for people ---- */
 
@@ -309,6 +310,13 @@ static void words_options(FILE *file) {
 static const tool_option options[] = {{0}}; /* but --help */
 static tool_args asked;
 
+static int refuse_topic(const char *topic) {
+    const char *instead = tool_foreign_verb(topic), *near = tool_near_verb(topic);
+    if (instead) return tool_usage(NULL, "\"%s\" is not a verb; %s", topic, instead);
+    if (near) return tool_usage(NULL, "\"%s\" is not a verb; did you mean %s?", topic, near);
+    return tool_usage(NULL, "\"%s\" is not a verb; mnem help all lists the verbs", topic);
+}
+
 static int verb_help(const tool_args *args) {
     const char *topic = args->operand[0];
     if (!topic) {
@@ -317,8 +325,9 @@ static int verb_help(const tool_args *args) {
     }
     for (int i = 0; tool_verbs[i]; i++) {
         if (strcmp(topic, tool_verbs[i]->name) != 0) continue;
+        tool_page_begin();
         tool_help_verb(stdout, tool_verbs[i]);
-        return tool_out_end();
+        return tool_page_end(TOOL_OK);
     }
     if (strcmp(topic, "all") == 0)
         help_all(stdout);
@@ -329,7 +338,7 @@ static int verb_help(const tool_args *args) {
     else if (strcmp(topic, "options") == 0)
         words_options(stdout);
     else
-        return tool_usage(NULL, "\"%s\" is not a verb; mnem help all lists the verbs", topic);
+        return refuse_topic(topic);
     return tool_out_end();
 }
 

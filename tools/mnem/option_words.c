@@ -9,8 +9,6 @@
 #include <limits.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- spellings ---- */
 
@@ -45,6 +43,7 @@ typedef enum foreign_kind {
     MAYBE_A_SWITCH,
     REFUSED,         /* passed over, the run would be another than the one that is asked for */
     REFUSED_PLAN,    /* so, by mnem plan only */
+    REFUSED_SERVE,   /* so, by mnem serve only */
     REFUSED_WISH,    /* so, unless the value leaves the choice open or is what there is */
     REFUSED_ESCAPES, /* so, where a word of the line has an escape */
     REFUSED_ALONE,   /* so, where no word of the line gives the rank of adapters */
@@ -58,7 +57,8 @@ static const struct {
 } foreign_options[] = {
     {"ngl gpu-layers n-gpu-layers mg main-gpu sm split-mode ts tensor-split", A_VALUE,
      "layers are not placed on a GPU; --memory limits the memory of everything"},
-    {"nkvo no-kv-offload cmoe cpu-moe", NO_VALUE, "everything runs on the CPU"},
+    {"nkvo no-kv-offload kvo kv-offload cmoe cpu-moe op-offload no-op-offload no-host", NO_VALUE,
+     "everything runs on the CPU"},
     {"ncmoe n-cpu-moe ot override-tensor", A_VALUE, "everything runs on the CPU"},
     {"mlock", NO_VALUE, "weights that fit in --memory are read once and stay resident"},
     {"mmap no-mmap mmp", MAYBE_A_SWITCH,
@@ -67,10 +67,10 @@ static const struct {
      "there is only one attention implementation, and the plan includes its bytes"},
     {"b batch-size", A_VALUE, "--chunk sets how many prompt tokens are processed at once"},
     {"tb threads-batch", A_VALUE, "--threads also applies to prompts"},
-    {"cnv conversation i interactive", NO_VALUE,
+    {"cnv conversation i interactive if interactive-first", NO_VALUE,
      "without a prompt, mnem run starts a chat on a terminal"},
     {"st single-turn", NO_VALUE, "with a prompt, mnem run gives one answer and ends"},
-    {"jinja", NO_VALUE, "the model's own chat template is always applied (--raw: none)"},
+    {"jinja no-jinja", NO_VALUE, "the model's own chat template is always applied (--raw: none)"},
     {"e escape", REFUSED_ESCAPES,
      "escapes in a prompt are not interpreted (in bash, $'a\\nb' is two lines)"},
     {"no-escape", NO_VALUE, "escapes in a prompt are not interpreted"},
@@ -99,17 +99,18 @@ static const struct {
     {"samplers sampler-seq sampling-seq", REFUSED,
      "the order of the samplers is fixed: penalties, DRY, --top-k, --top-p, --min-p, XTC, --temp "
      "(--top-k 0, --top-p 1 and --min-p 0 turn one off)"},
-    {"reasoning-budget think hidethinking", REFUSED,
+    {"reasoning-budget rea reasoning think hidethinking", REFUSED,
      "the chat template controls thinking: --template-args '{\"enable_thinking\": false}' turns it "
      "off if the template has that variable"},
     {"override-kv", REFUSED,
      "metadata of the file can't be overridden, except by --pretokenizer and --template"},
-    {"rope-freq-base rope-freq-scale rope-scale rope-scaling", REFUSED,
-     "the position encoding (RoPE) is read from the file"},
+    {"rope-freq-base rope-freq-scale rope-scale rope-scaling yarn-orig-ctx yarn-ext-factor "
+     "yarn-attn-factor yarn-beta-fast yarn-beta-slow",
+     REFUSED, "the position encoding (RoPE) is read from the file"},
     {"lora", REFUSED,
      "the adapter is the second operand of mnem merge MODEL ADAPTER --out FILE, whose file the "
      "other verbs take; mnem run and mnem serve take --lora"},
-    {"hf hf-repo hfr hff hf-file mu model-url dr docker-repo", REFUSED,
+    {"hf hf-repo hfr hff hf-file hft hf-token mu model-url dr docker-repo", REFUSED,
      "mnem downloads nothing. Use hf download OWNER/NAME FILE.gguf --local-dir . (or "
      "models/get_model NAME FOLDER for a small model), then -m FILE.gguf"},
     {"o output", REFUSED,
@@ -125,10 +126,60 @@ static const struct {
      "the model's own chat template is applied; --template FILE uses another, --raw none"},
     {"in-prefix in-suffix", REFUSED,
      "the chat template sets the text around a turn: --template FILE"},
-    {"format", REFUSED, "use --json-schema FILE or --grammar to constrain the answer"},
-    {"md model-draft hfd draft draft-max draft-n draft-min draft-p-min", A_VALUE,
-     "there is no speculative decoding yet; it would not change the text"},
-    {"fit", MAYBE_A_SWITCH, "--memory decides what fits: mnem plan shows it"},
+    {"format j", REFUSED,
+     "use --json-schema FILE or --grammar to constrain the answer (--json-schema '{}': any JSON)"},
+    {"r", REFUSED, "--stop TEXT ends an answer before a text"},
+    {"sysf system-prompt-file", REFUSED, "use --system \"$(cat FILE)\""},
+    {"md model-draft hfd draft draft-max draft-n draft-n-max draft-min draft-n-min draft-p-min "
+     "ngld "
+     "devd td threads-draft tbd ctkd ctvd lcs lcd spec-type spec-draft-model spec-draft-n-max "
+     "spec-draft-n-min spec-draft-p-min spec-draft-hf",
+     A_VALUE, "there is no speculative decoding yet; it would not change the text"},
+    {"fit fitt fit-target fitc fit-ctx", MAYBE_A_SWITCH,
+     "--memory decides what fits: mnem plan shows it"},
+    {"C cpu-mask Cr cpu-range cpu-strict Cb cpu-mask-batch Crb cpu-range-batch", A_VALUE,
+     "mnem runs on the processors that it may use: taskset chooses them"},
+    {"lv verbosity log-verbosity log-file log-colors", A_VALUE,
+     "messages go to standard error: -v prints more of them, --quiet fewer"},
+    {"log-prefix log-timestamps", NO_VALUE, "messages have neither"},
+    {"offline", NO_VALUE, "mnem never downloads a model"},
+    {"mli multiline-input", NO_VALUE, "a pasted text of several lines is one message"},
+    {"repack no-repack", NO_VALUE, "the plan decides whether weights are repacked"},
+    {"swa-full", NO_VALUE, "the text is the same without"},
+    {"dt defrag-thold", A_VALUE, "the KV cache has pages of one size, which do not fragment"},
+    {"kvu kv-unified no-kv-unified", NO_VALUE, "all conversations share the KV cache"},
+    {"list-devices", REFUSED, "there is only the CPU; mnem probe measures it"},
+    {"rpc", REFUSED, "several machines run one model under mpirun (docs/mpi.md)"},
+    {"embedding embeddings", NO_VALUE,
+     "mnem serve always answers at /v1/embeddings (--pooling, if the file names no pooling)"},
+    {"rerank reranking", REFUSED,
+     "there is no reranking; /v1/embeddings gives vectors that can be compared"},
+    {"api-key", REFUSED, "put the key in a file, one per line, and give --api-key-file FILE"},
+    {"slots props ui webui no-slots no-ui no-webui", NO_VALUE,
+     "mnem serve always has its page, /slots and /props"},
+    {"slot-save-path", REFUSED,
+     "--swap FILE --keep-cache keeps the prefix cache from one start to the next"},
+    {"sps slot-prompt-similarity cram cache-ram ctxcp ctx-checkpoints cache-reuse", A_VALUE,
+     "the prefix cache uses the pages of the KV cache that no conversation needs"},
+    {"cache-prompt", NO_VALUE, "prefixes are always cached"},
+    {"no-cache-prompt", REFUSED, "requests can set \"cache_prompt\": false"},
+    {"threads-http to timeout sleep-idle-seconds", A_VALUE,
+     "one thread serves all connections, with fixed times (docs/serving.md)"},
+    {"ssl-key-file ssl-cert-file", REFUSED, "mnem serve has no TLS: put a proxy in front of it"},
+    {"path api-prefix", REFUSED, "mnem serve serves its own page and API, at /"},
+    {"models-dir models-preset models-max", REFUSED,
+     "mnem serve serves one model: start one server for each"},
+    {"reasoning-format", REFUSED, "reasoning comes as \"reasoning_content\": leave it out"},
+    {"n n-predict predict", REFUSED_SERVE,
+     "requests set \"max_tokens\"; without it an answer may use all of the context"},
+    {"pure", REFUSED,
+     "a type such as Q4_K, instead of a mix such as Q4_K_M, is that of all matrices"},
+    {"leave-output-tensor output-tensor-type token-embedding-type", REFUSED,
+     "use --tensor-type output=TYPE or --tensor-type token_embd=TYPE"},
+    {"dry-run", REFUSED, "mnem plan shows what a run needs; mnem serve and mnem train have it"},
+    {"ppl-stride hellaswag winogrande multiple-choice", REFUSED,
+     "mnem perplexity measures perplexity, and --kl MODEL the divergence from another model"},
+    {"kl-divergence kl-divergence-base", REFUSED, "use --kl MODEL: no file of logits is needed"},
     {"np n-parallel parallel max-num-seqs", REFUSED_PLAN,
      "mnem serve MODEL --parallel N --dry-run prints the plan of a server; --sequences N plans N "
      "sequences"},
@@ -229,7 +280,8 @@ static const char what_there_is[] = "cpu auto none cosine adamw adamw-torch adam
 static bool is_refused(size_t option, const char *value, char *const *all) {
     switch (foreign_options[option].kind) {
     case REFUSED:
-    case REFUSED_PLAN: return true;
+    case REFUSED_PLAN:
+    case REFUSED_SERVE: return true;
     case REFUSED_WISH: return !value || !is_among(what_there_is, value, strlen(value));
     case REFUSED_ESCAPES: return has_escape(all);
     case REFUSED_ALONE: return !has_rank(all);
@@ -256,7 +308,8 @@ static foreign_word read_word(char *const *words) {
 static int find_foreign(const char *verb, const foreign_word *word) {
     for (size_t i = 0; i < sizeof foreign_options / sizeof *foreign_options; i++)
         if (is_among(foreign_options[i].names, word->name, word->length) &&
-            (foreign_options[i].kind != REFUSED_PLAN || strcmp(verb, "plan") == 0))
+            (foreign_options[i].kind != REFUSED_PLAN || strcmp(verb, "plan") == 0) &&
+            (foreign_options[i].kind != REFUSED_SERVE || strcmp(verb, "serve") == 0))
             return (int)i;
     return -1;
 }
@@ -324,125 +377,19 @@ const char *tool_foreign_verb(const char *word) {
         {"imatrix llama-imatrix",
          "did you mean: mnem quantize MODEL --calibrate TEXT --imatrix-out FILE"},
         {"eval evaluate", "did you mean: mnem perplexity MODEL TEXT"},
-        {"pull push list ls rm cp create download",
+        {"pull push list ls rm cp create download get install search",
          "mnem keeps no store of models; models/get_model NAME FOLDER downloads a small one, mnem "
          "info FILE shows one, mnem run FILE runs one"},
         {"pool memory snapshot profile", "did you mean: mnem report TRACE, or mnem replay TRACE"},
         {"stop", "Ctrl-C or SIGTERM ends mnem serve"},
+        {"signin signout login launch", "mnem has no account: it runs files of this machine"},
+        {"convert-hf-to-gguf.py convert-hf-to-gguf", "did you mean: mnem convert"},
+        {"export-lora llama-export-lora", "did you mean: mnem merge"},
+        {"fit-params llama-fit-params", "did you mean: mnem plan"},
+        {"gguf-split llama-gguf-split",
+         "mnem reads a model in several files as it is: give the first one"},
     };
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
         if (is_among(verbs[i].words, word, strlen(word))) return verbs[i].text;
     return NULL;
-}
-
-/* ---- models ---- */
-
-/* "OWNER/NAME" of hf.co/OWNER/NAME:TYPE, for the command that fetches it; an empty text: none. */
-static void repository(const char *name, char *out, size_t n) {
-    static const char *const before[] = {"https://", "hf.co/", "huggingface.co/"};
-    for (size_t i = 0; i < sizeof before / sizeof *before; i++)
-        if (strncasecmp(name, before[i], strlen(before[i])) == 0) name += strlen(before[i]);
-    const char *slash = strchr(name, '/');
-    const int length = (int)strcspn(name, ":");
-    snprintf(out, n, "%.*s", slash ? length : 0, name);
-    if (!slash || !length) snprintf(out, n, "OWNER/NAME FILE.gguf --local-dir .");
-}
-
-static bool is_there(const char *folder, const char *name) {
-    char path[PATH_MAX];
-    const int n = snprintf(path, sizeof path, "%s/%s", folder, name);
-    return n < (int)sizeof path && access(path, F_OK) == 0;
-}
-
-/* A folder that `mnem train` made: the model is in it, or isn't there yet. */
-static int check_run_folder(const char *verb, const char *name) {
-    if (!is_there(name, "log.jsonl")) return TOOL_OK;
-    if (is_there(name, "model.gguf"))
-        return tool_usage(verb,
-                          "%s is the folder of a training run: give its model file, %s/model.gguf",
-                          name, name);
-    if (is_there(name, "adapter.gguf"))
-        return tool_usage(
-            verb,
-            "%s is the folder of a training run with --lora, which has no model of its own: give "
-            "the model that it was trained from, and add --lora %s/adapter.gguf",
-            name, name);
-    return tool_usage(verb,
-                      "%s is the folder of an unfinished training run and has no model yet: mnem "
-                      "train --resume %s continues it, and mnem train --resume %s --export FILE "
-                      "writes what it has so far",
-                      name, name, name);
-}
-
-static bool is_folder(const char *path) {
-    struct stat about;
-    return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
-}
-
-static bool is_peft(const char *folder) {
-    return is_there(folder, "adapter_config.json") && !is_there(folder, "config.json");
-}
-
-int tool_adapter_path(const char *verb, const char *name, char path[PATH_MAX]) {
-    const bool folder = is_there(name, "adapter.gguf");
-    snprintf(path, PATH_MAX, folder ? "%s/adapter.gguf" : "%s", name);
-    if (folder || !is_folder(name) || is_peft(name)) return TOOL_OK;
-    if (!is_there(name, "log.jsonl"))
-        return tool_usage(verb,
-                          "the folder %s has no adapter (no file adapter.gguf): give a GGUF file "
-                          "of an adapter, or the --out folder of mnem train --lora",
-                          name);
-    if (is_there(name, "model.gguf"))
-        return tool_usage(verb,
-                          "%s is the folder of a training run without --lora, so it has no "
-                          "adapter: use its model %s/model.gguf as MODEL and leave out the adapter",
-                          name, name);
-    return tool_usage(verb,
-                      "%s is the folder of an unfinished training run and has no adapter yet: mnem "
-                      "train --resume %s continues it, and mnem train --resume %s --export FILE "
-                      "writes the adapter so far",
-                      name, name, name);
-}
-
-/* Letters only: a word of a text rather than a file or "llama3:8b". */
-static bool is_word(const char *name) {
-    const size_t letters = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'");
-    return letters > 0 && !name[letters + strspn(name + letters, ",.!?")];
-}
-
-int tool_check_model(const char *verb, const char *name) {
-    uint64_t bytes;
-    char from[128];
-    const int code = check_run_folder(verb, name);
-    if (code != TOOL_OK) return code;
-    if (is_peft(name))
-        return tool_usage(
-            verb,
-            "%s is a PEFT adapter, not a model: mnem run MODEL --lora %s runs it with its "
-            "model",
-            name, name);
-    if (access(name, F_OK) == 0 || strstr(name, ".gguf")) return TOOL_OK;
-    if (*name && strchr("/.~", *name)) return TOOL_OK; /* a path: opening it says what is wrong */
-    if (mnem_size_parse(name, &bytes) == MNEM_OK)
-        return tool_usage(verb,
-                          "-m names the model, and there is no file \"%s\"; if it is the memory "
-                          "budget, use --memory %s",
-                          name, name);
-    if (!*name || strpbrk(name, " \t\n"))
-        return tool_usage(
-            verb,
-            "the model file \"%s\" does not exist; if this text is the prompt, put -p before it",
-            name);
-    if (strcmp(verb, "run") == 0 && is_word(name))
-        return tool_usage(verb,
-                          "no file \"%s\": the first operand names the model's file; for a prompt "
-                          "use -p '%s ...', with quotes around all of it; mnem downloads nothing, "
-                          "but models/get_model NAME FOLDER gets a small model",
-                          name, name);
-    repository(name, from, sizeof from);
-    return tool_usage(verb,
-                      "no file \"%s\": a model is a GGUF file or a Hugging Face folder on this "
-                      "machine. mnem downloads nothing: hf download %s does, and "
-                      "models/get_model NAME FOLDER downloads a small model",
-                      name, from);
 }

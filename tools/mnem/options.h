@@ -175,6 +175,9 @@ const char *tool_near_verb(const char *wrong);
 int tool_foreign_option(const char *verb, char *const *words, char *const *all, int *taken);
 /* The verb that does what another tool's does, or what to do instead; NULL: not known. */
 const char *tool_foreign_verb(const char *word);
+
+/* ---- names of models and adapters (model_name.c) ---- */
+
 /* The adapter's file: adapter.gguf of the folder of a training, or the name itself. A training that
  * has none is wrong usage. */
 int tool_adapter_path(const char *verb, const char *name, char path[PATH_MAX]);

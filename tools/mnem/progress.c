@@ -81,6 +81,7 @@ void tool_progress_step(tool_progress *progress, uint64_t done, uint64_t total, 
 
 bool tool_progress_tell(void *context, const char *what, uint64_t done, uint64_t total) {
     tool_progress *progress = context;
+    if (strcmp(progress->what, what) != 0) progress->start = tool_clock(); /* its own time left */
     progress->what = what;
     tool_progress_step(progress, done, total, NULL);
     return !tool_interrupted();

@@ -141,6 +141,9 @@ static const http_route table[] = {
     {"GET", "/slots", api_on_slots, false},
     {"GET", "/metrics", api_on_metrics, false},
     {"POST", "/v1/chat/completions", on_chat, false},
+    {"POST", "/chat/completions", on_chat, false}, /* as llama.cpp's server has it; so these two: */
+    {"POST", "/completions", on_completion, false},
+    {"GET", "/models", api_on_models, false},
     {"POST", "/v1/completions", on_text, false},
     {"POST", "/completion", on_completion, false},
     {"POST", "/v1/responses", on_responses, false},

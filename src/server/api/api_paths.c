@@ -19,6 +19,22 @@ static const struct {
     {"/api/", "POST /v1/chat/completions and GET /v1/models"},
 };
 
+/* llama.cpp's, and other routes of OpenAI's API. */
+static const struct {
+    const char *theirs, *text;
+} others[] = {
+    {"/embedding", "use POST /v1/embeddings"},
+    {"/infill", "filling in the middle is not supported; POST /v1/completions continues a text"},
+    {"/rerank", "reranking is not supported; POST /v1/embeddings gives vectors to compare"},
+    {"/reranking", "reranking is not supported; POST /v1/embeddings gives vectors to compare"},
+    {"/v1/rerank", "reranking is not supported; POST /v1/embeddings gives vectors to compare"},
+    {"/v1/reranking", "reranking is not supported; POST /v1/embeddings gives vectors to compare"},
+    {"/lora-adapters", "mnem serve --lora FILE adds an adapter for all requests"},
+    {"/slots/", "a slot can not be saved alone; mnem serve --swap FILE --keep-cache keeps all"},
+    {"/v1/audio/", "sound is not supported; use POST /v1/chat/completions with text"},
+    {"/v1/images/", "images are not supported; use POST /v1/chat/completions with text"},
+};
+
 #define PAGE "; GET / is a chat page"
 
 static bool begins(const char *path, const char *with) {
@@ -48,6 +64,11 @@ const char *api_unknown_path(const char *path) {
         snprintf(text, sizeof text,
                  "unknown path: Ollama's API is not supported, OpenAI's is: use %s" PAGE,
                  ollama[i].ours);
+        return text;
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (!begins(path, others[i].theirs)) continue;
+        snprintf(text, sizeof text, "unknown path: %s" PAGE, others[i].text);
         return text;
     }
     const http_route *route = longer_route(path);

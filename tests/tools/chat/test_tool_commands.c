@@ -324,6 +324,10 @@ static void what_set_does_not_take_is_said(void **state) {
     at = say("/set seed -1", "/set seed takes a whole number", at);
     at = say("/set tokens 0", "of at least 1, or -1", at);
     at = say("/set", "temp               0", at);
+    at = say("/set nohistory", "start mnem run with --no-history", at);
+    at = say("/set parameter stop x", "start mnem run with --stop TEXT", at);
+    at = say("/show template", "mnem template MODEL prints", at);
+    at = say("/read notes.txt", "No command /read. Paste the text", at);
     leave("/quit", at);
 }
 

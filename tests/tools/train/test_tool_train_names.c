@@ -13,7 +13,7 @@ static void options_of_other_trainers_are_taken_or_answered(void **state) {
     assert_true(strstr(r.err, "--logging-steps is ignored") &&
                 strstr(r.err, "no dropout of their"));
     r = RUN("train", tool_model, "--model_name_or_path", "some/model", "--iters=2");
-    assert_non_null(strstr(r.err, "hf download some/model does"));
+    assert_non_null(strstr(r.err, "hf download some/model --local-dir model does"));
     r = RUN("train", "x.txt", "--warmup-ratio", "0.1", "--bf16", "--lr-scheduler-type", "linear");
     assert_true(strstr(r.err, "--warmup N (in steps)") && strstr(r.err, "--precision bf16") &&
                 strstr(r.err, "along a cosine"));

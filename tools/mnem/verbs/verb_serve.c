@@ -429,7 +429,7 @@ static const tool_option options[] = {
      .help = "require a key from clients: one of those in FILE, one per line"},
     {"no-auth", 0, NULL, TOOL_VALUE_FLAG, AT(no_auth),
      .help = "accept clients without a key if --host is not this machine only"},
-    {"alias", 0, "NAME", TOOL_VALUE_TEXT, AT(alias), .also = "served-model-name",
+    {"alias", 'a', "NAME", TOOL_VALUE_TEXT, AT(alias), .also = "served-model-name",
      .help = "model name for clients (default: the name of its file)"},
     {"cors", 0, "ORIGIN", TOOL_VALUE_TEXT, AT(cors),
      .help = "allow requests from browser pages of ORIGIN (https://example.com, or * for all)"},

@@ -14,15 +14,6 @@ static bool read_logprobs(ask_reader *r) {
     return true;
 }
 
-static bool read_arguments(ask_reader *r) {
-    json_t *arguments = api_get(r->root, "chat_template_kwargs");
-    if (arguments && !json_is_object(arguments))
-        return api_refuse(r->error, 400, "chat_template_kwargs",
-                          "'chat_template_kwargs' must be an object");
-    r->ask->arguments = arguments;
-    return true;
-}
-
 bool ask_read_chat(ask_reader *r) {
     static const char *const refused[] = {"functions", "function_call", "audio",
                                           "web_search_options", NULL};
@@ -30,5 +21,5 @@ bool ask_read_chat(ask_reader *r) {
     return r->ask->messages && ask_refuse_known(r, refused) && ask_read_tokens(r, "max_tokens") &&
            ask_read_tokens(r, "max_completion_tokens") && ask_read_stop(r, "stop") &&
            ask_read_limit(r) && ask_read_tools(r, false) && ask_read_choice(r) &&
-           read_logprobs(r) && read_arguments(r);
+           read_logprobs(r) && ask_read_arguments(r);
 }

@@ -188,6 +188,15 @@ bool ask_read_fields(ask_reader *r, int32_t vocab) {
            api_get_bool(r->root, "ignore_eos", &r->ask->ignore_end, r->error);
 }
 
+bool ask_read_arguments(ask_reader *r) {
+    json_t *arguments = api_get(r->root, "chat_template_kwargs");
+    if (arguments && !json_is_object(arguments))
+        return api_refuse(r->error, 400, "chat_template_kwargs",
+                          "'chat_template_kwargs' must be an object");
+    r->ask->arguments = arguments;
+    return true;
+}
+
 /* ---- what an answer must look like ---- */
 
 bool ask_set_limit(ask_reader *r, ask_limit limit, const char *param) {

@@ -83,6 +83,7 @@ bool ask_read_foreign(ask_reader *r) {
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const char *name = fields[i].name;
         const foreign_kind kind = fields[i].kind;
+        if (r->ask->form == ASK_MESSAGES && strcmp(name, "system") == 0) continue; /* its own */
         if (!is_meant(kind, api_get(r->root, name))) continue;
         if (kind == REFUSED || kind == REFUSED_UNLESS_ONE)
             return api_refuse(r->error, 400, name, "the field '%s' is not supported: %s", name,

@@ -171,7 +171,8 @@ static bool read_thinking(ask_reader *r) {
     const json_t *thinking = api_get(r->root, "thinking");
     if (!thinking) return true;
     const bool enabled = strcmp(type_of(thinking), "disabled") != 0;
-    r->ask->arguments = json_pack("{s:b}", "enable_thinking", enabled);
+    if (!r->ask->arguments) r->ask->arguments = json_object();
+    json_object_set_new(r->ask->arguments, "enable_thinking", json_boolean(enabled));
     return true;
 }
 
@@ -182,6 +183,6 @@ bool ask_read_messages(ask_reader *r) {
             "'max_tokens' is missing: set it to the most tokens that the answer may have");
     r->ask->n = 1;
     return read_turns(r) && ask_read_tokens(r, "max_tokens") &&
-           ask_read_stop(r, "stop_sequences") && read_tools(r) && read_choice(r) &&
-           read_thinking(r);
+           ask_read_stop(r, "stop_sequences") && ask_read_limit(r) && read_tools(r) &&
+           read_choice(r) && ask_read_arguments(r) && read_thinking(r);
 }

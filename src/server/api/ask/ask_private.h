@@ -17,8 +17,10 @@ bool ask_read_fields(ask_reader *reader, int32_t vocab);
 bool ask_read_stop(ask_reader *reader, const char *name);
 /* The most tokens, under a name: -1: what the context leaves; 0, of texts: the prompt alone. */
 bool ask_read_tokens(ask_reader *reader, const char *name);
-/* grammar, json_schema and response_format, and what other servers have beside them (of a chat and
- * a text). */
+/* chat_template_kwargs. */
+bool ask_read_arguments(ask_reader *reader);
+/* grammar, json_schema and response_format, and what other servers have beside them; then all other
+ * fields of other servers. */
 bool ask_read_limit(ask_reader *reader);
 /* An answer has one limit: a second one is refused. param: the field that the client sent. */
 bool ask_set_limit(ask_reader *reader, ask_limit limit, const char *param);

@@ -113,6 +113,6 @@ bool ask_read_responses(ask_reader *r) {
     if (truncation && strcmp(truncation, "auto") == 0) r->ask->truncate = true;
     if (truncation && strcmp(truncation, "disabled") == 0) r->ask->truncate = false;
     r->ask->n = 1;
-    return ask_read_tokens(r, "max_output_tokens") && read_text_format(r) &&
-           ask_read_tools(r, true) && ask_read_choice(r);
+    return ask_read_tokens(r, "max_output_tokens") && read_text_format(r) && ask_read_limit(r) &&
+           ask_read_tools(r, true) && ask_read_choice(r) && ask_read_arguments(r);
 }

@@ -110,7 +110,30 @@ static const chat_entry *find(const char *word, size_t n, int *like) {
     return *like == 1 ? found : NULL;
 }
 
+/* Commands of other tools, and what does the same, or nearly. */
+static const struct {
+    const char *words, *text;
+} habits[] = {
+    {"/read /glob /file", "Paste the text: it is one message, however many lines it has."},
+    {"/image /audio /video", "Images and sound are not supported."},
+    {"/undo /pop /delete", "/regen answers the last message again, /clear begins anew."},
+    {"/model /models /list /ps", "A chat has one model: /show describes it, /quit leaves it."},
+    {"/context /tokens /usage", "/stats shows how much of the context is used."},
+    {"/copy", "Select the text in the terminal, or write all of it with /save FILE."},
+};
+
+static const char *find_habit(const char *word, size_t n) {
+    for (size_t i = 0; i < sizeof habits / sizeof *habits; i++)
+        if (has_word(habits[i].words, word, n)) return habits[i].text;
+    return NULL;
+}
+
 static void refuse(const char *word, size_t n, int like) {
+    const char *instead = find_habit(word, n);
+    if (instead) {
+        fprintf(stderr, "No command %.*s. %s\n", (int)n, word, instead);
+        return;
+    }
     fprintf(stderr, "%s command %.*s; /help lists them.\n", like ? "Which" : "No",
             (int)(n < 40 ? n : 40), word);
     if (!like)

@@ -121,8 +121,38 @@ static int set_tokens(chat *c, const char *text) {
     return TOOL_OK;
 }
 
+/* What other tools set in a chat, and where it is here. */
+static const struct {
+    const char *name, *text;
+} habits[] = {
+    {"wordwrap", "lines are broken at words; start mnem run with --plain to turn this off"},
+    {"nowordwrap", "start mnem run with --plain: lines are then printed as the model writes them"},
+    {"history", "what is typed is kept for the next chat, unless mnem run has --no-history"},
+    {"nohistory", "start mnem run with --no-history"},
+    {"format", "start mnem run with --json-schema FILE ('{}': any JSON) or --grammar FILE"},
+    {"noformat", "answers are free, unless mnem run has --json-schema or --grammar"},
+    {"think", "the chat template decides: start mnem run with --template-args "
+              "'{\"enable_thinking\": true}'"},
+    {"nothink", "the chat template decides: start mnem run with --template-args "
+                "'{\"enable_thinking\": false}'"},
+    {"stop", "start mnem run with --stop TEXT"},
+    {"threads", "threads are started with the model: start mnem run with --threads N"},
+    {"num_thread", "threads are started with the model: start mnem run with --threads N"},
+    {"num_gpu", "there is no GPU support"},
+};
+
+static bool tell_habit(const char *name, size_t n) {
+    for (size_t i = 0; i < sizeof habits / sizeof *habits; i++) {
+        if (!is_word(name, n, habits[i].name)) continue;
+        tool_message("%s can't be set in a chat: %s", habits[i].name, habits[i].text);
+        return true;
+    }
+    return false;
+}
+
 static void refuse(const char *name, size_t n) {
     char text[600];
+    if (tell_habit(name, n)) return;
     size_t used = (size_t)snprintf(text, sizeof text, "No option %.*s; /set takes",
                                    (int)(n < 40 ? n : 40), name);
     for (const tool_option *row = tool_sampling_options; row->name; row++)
@@ -173,6 +203,8 @@ int chat_show(chat *c, const char *what) {
         show(c);
     else if (strcmp(what, system_name) == 0)
         tool_wrap(stderr, "  ", c->has_system ? c->system : "none");
+    else if (strcmp(what, "template") == 0)
+        fputs("mnem template MODEL prints the model's template.\n", stderr);
     else if (*what && strcmp(what, "info") != 0)
         fputs("/show needs one of the words info, parameters or system.\n", stderr);
     else {
