@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "options.h"
+#include "screen/pager.h"
 
 /* ---- for people ---- */
 
@@ -324,8 +325,9 @@ static int verb_help(const tool_args *args) {
     }
     for (int i = 0; tool_verbs[i]; i++) {
         if (strcmp(topic, tool_verbs[i]->name) != 0) continue;
+        tool_page_begin();
         tool_help_verb(stdout, tool_verbs[i]);
-        return tool_out_end();
+        return tool_page_end(TOOL_OK);
     }
     if (strcmp(topic, "all") == 0)
         help_all(stdout);

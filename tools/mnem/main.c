@@ -6,6 +6,7 @@
 #include "options.h"
 #include "output_file.h"
 #include "ranks/ranks.h"
+#include "screen/pager.h"
 #include "tool.h"
 
 /* A standard stream that is closed would be the next file that is opened: a report would go into a
@@ -30,8 +31,9 @@ static int run_command(int argc, char **argv) {
     if (code == TOOL_OK) code = tool_ranks_check(args);
     if (code != TOOL_OK) return code;
     if (args->help) {
+        tool_page_begin();
         tool_help_verb(stdout, args->verb);
-        return tool_out_end();
+        return tool_page_end(TOOL_OK);
     }
     code = limit_cpu();
     if (code == TOOL_OK) code = tool_new_check(args);

@@ -68,6 +68,48 @@ static void near_file(const char *name, char out[PATH_MAX]) {
     closedir(files);
 }
 
+/* ---- models that Ollama has ---- */
+
+/* The file of a manifest's model, which is a layer of it: blobs/sha256-HEX for sha256:HEX. */
+static bool manifest_file(const char *store, const char *manifest, char out[PATH_MAX]) {
+    json_t *root = json_load_file(manifest, 0, NULL), *layer;
+    size_t i;
+    *out = 0;
+    json_array_foreach(json_object_get(root, "layers"), i, layer) {
+        const char *type = json_string_value(json_object_get(layer, "mediaType"));
+        const char *digest = json_string_value(json_object_get(layer, "digest"));
+        if (!type || strcmp(type, "application/vnd.ollama.image.model") != 0) continue;
+        if (!digest || strncmp(digest, "sha256:", 7) != 0 || strchr(digest, '/')) continue;
+        snprintf(out, PATH_MAX, "%s/blobs/sha256-%s", store, digest + 7);
+    }
+    json_decref(root);
+    return *out && access(out, R_OK) == 0;
+}
+
+/* NAME[:TAG], OWNER/NAME[:TAG] or HOST/OWNER/NAME[:TAG] in the store of Ollama: the user's, or that
+ * of its service. */
+static bool ollama_file(const char *name, char out[PATH_MAX]) {
+    static const char service[] = "/usr/share/ollama";
+    const char *const homes[] = {tool_env("HOME"), service};
+    const size_t length = strcspn(name, ":");
+    const char *tag = name[length] ? name + length + 1 : "latest";
+    int slashes = 0;
+    for (size_t i = 0; i < length; i++) slashes += name[i] == '/';
+    const char *before = slashes >= 2   ? ""
+                         : slashes == 1 ? "registry.ollama.ai/"
+                                        : "registry.ollama.ai/library/";
+    if (!length || strstr(name, "..") || strchr(tag, '/')) return false;
+    for (int i = 0; i < 2; i++) {
+        char store[PATH_MAX / 4], manifest[PATH_MAX];
+        if (!homes[i]) continue;
+        snprintf(store, sizeof store, "%s/.ollama/models", homes[i]);
+        const int n = snprintf(manifest, sizeof manifest, "%s/manifests/%s%.*s/%s", store, before,
+                               (int)length, name, tag);
+        if (n < (int)sizeof manifest && manifest_file(store, manifest, out)) return true;
+    }
+    return false;
+}
+
 /* ---- folders, and adapters ---- */
 
 static bool is_there(const char *folder, const char *name) {
@@ -107,14 +149,8 @@ static bool is_peft(const char *folder) {
 
 int tool_adapter_path(const char *verb, const char *name, char path[PATH_MAX]) {
     const bool folder = is_there(name, "adapter.gguf");
-    if (!folder && is_peft(name))
-        return tool_usage(verb,
-                          "%s is a PEFT adapter, which mnem can't read: convert it with "
-                          "llama.cpp's convert_lora_to_gguf.py %s --base MODEL_FOLDER --outfile "
-                          "adapter.gguf, then give adapter.gguf",
-                          name, name);
     snprintf(path, PATH_MAX, folder ? "%s/adapter.gguf" : "%s", name);
-    if (folder || !is_folder(name)) return TOOL_OK;
+    if (folder || !is_folder(name) || is_peft(name)) return TOOL_OK;
     if (!is_there(name, "log.jsonl"))
         return tool_usage(verb,
                           "the folder %s has no adapter (no file adapter.gguf): give a GGUF file "
@@ -144,13 +180,17 @@ int tool_check_model(const char *verb, const char *name) {
     const int code = check_run_folder(verb, name);
     if (code != TOOL_OK) return code;
     if (is_peft(name))
-        return tool_usage(verb,
-                          "%s is a PEFT adapter, not a model: convert it with llama.cpp's "
-                          "convert_lora_to_gguf.py, and give the file to --lora beside the model",
-                          name);
+        return tool_usage(
+            verb,
+            "%s is a PEFT adapter, not a model: mnem run MODEL --lora %s runs it with its "
+            "model",
+            name, name);
     if (access(name, F_OK) == 0) return TOOL_OK;
     near_file(name, near);
     if (*near) return tool_usage(verb, "no file \"%s\"; did you mean %s?", name, near);
+    if (ollama_file(name, near))
+        return tool_usage(
+            verb, "no file \"%s\"; Ollama has a model of this name: give its file, %s", name, near);
     if (!strstr(name, "://") && (strstr(name, ".gguf") || (*name && strchr("/.~", *name))))
         return TOOL_OK; /* a path: opening it says what is wrong */
     if (mnem_size_parse(name, &bytes) == MNEM_OK)
@@ -173,10 +213,6 @@ int tool_check_model(const char *verb, const char *name) {
     return tool_usage(verb,
                       "no file \"%s\": a model is a GGUF file or a Hugging Face folder on this "
                       "machine. mnem downloads nothing: %s does, and models/get_model NAME FOLDER "
-                      "downloads a small model%s%s",
-                      name, command,
-                      strchr(name, '/') ? ""
-                                        : "; of a model that Ollama has, the line FROM of: "
-                                          "ollama show --modelfile ",
-                      strchr(name, '/') ? "" : name);
+                      "downloads a small model",
+                      name, command);
 }

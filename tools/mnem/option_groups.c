@@ -88,9 +88,10 @@ const tool_option tool_page_cache_options[] = {
 
 const tool_option tool_lora_options[] = {
     {"lora", 0, "FILE[:SCALE]", TOOL_VALUE_LIST, AT(lora), .most = TOOL_ADAPTERS_MAX,
+     .also = "adapter lora-path",
      .help = "apply a low-rank (LoRA) adapter at run time, multiplied by SCALE (default: 1); "
-             "FILE is the adapter's file or the folder of a training run; may be repeated up to 8 "
-             "times"},
+             "FILE is the adapter's file, the folder of a training run or one of PEFT; may be "
+             "repeated up to 8 times"},
     {0},
 };
 

@@ -54,6 +54,8 @@ typedef enum foreign_kind {
     REFUSED_SERVE,   /* so, by mnem serve only */
     REFUSED_WISH,    /* so, unless the value leaves the choice open or is what there is */
     REFUSED_ESCAPES, /* so, where a word of the line has an escape */
+    REFUSED_ALONE,   /* so, where no word of the line gives the rank of adapters */
+    REFUSED_NOT_ZERO /* so, unless the value is 0 */
 } foreign_kind;
 
 static const struct {
@@ -91,7 +93,7 @@ static const struct {
      "mnem serve always batches requests continuously; the text does not depend on it"},
     {"numa prio prio-batch poll poll-batch", A_VALUE,
      "the plan sets memory and threads (--memory, --threads)"},
-    {"keepalive", A_VALUE, "the model stays loaded until the command ends"},
+    {"keepalive keep-alive", A_VALUE, "the model stays loaded until the command ends"},
     {"gpu-memory-utilization", REFUSED,
      "mnem uses no GPU; --memory 85% uses 85 % of the available memory"},
     {"device dev", REFUSED_WISH, "everything runs on the CPU; there is no GPU support"},
@@ -160,7 +162,8 @@ static const struct {
      "mnem serve always answers at /v1/embeddings (--pooling, if the file names no pooling)"},
     {"rerank reranking", REFUSED,
      "there is no reranking; /v1/embeddings gives vectors that can be compared"},
-    {"api-key", REFUSED, "put the key in a file, one per line, and give --api-key-file FILE"},
+    {"api-key", REFUSED,
+     "mnem serve has --api-key-file FILE: put the key in that file, one per line"},
     {"slots props ui webui no-slots no-ui no-webui", NO_VALUE,
      "mnem serve always has its page, /slots and /props"},
     {"slot-save-path", REFUSED,
@@ -199,9 +202,9 @@ static const struct {
     {"dataset dataset-name train-file", REFUSED, "--data FILE names the text"},
     {"target-modules lora-target-modules", REFUSED,
      "mnem train has --lora-targets, such as q,v or q_proj,v_proj"},
-    {"lora-rank lora-r use-peft use-lora fine-tune-type", REFUSED,
-     "mnem train --lora R trains adapters of rank R"},
-    {"lora-dropout", REFUSED,
+    {"lora-rank lora-r fine-tune-type", REFUSED, "mnem train --lora R trains adapters of rank R"},
+    {"use-peft use-lora", REFUSED_ALONE, "mnem train --lora R trains adapters of rank R"},
+    {"lora-dropout", REFUSED_NOT_ZERO,
      "adapters have no dropout of their own; mnem train --dropout P is that of the layers"},
     {"logging-steps steps-per-report report-to run-name logging-dir", A_VALUE,
      "log.jsonl in the folder of a training run has every step, loss.svg the curve"},
@@ -241,6 +244,8 @@ static const struct {
     {"quantization", REFUSED_WISH,
      "weights keep the types of the file (mnem quantize converts them); mnem train --lora R takes "
      "a quantized --init MODEL as it is"},
+    {"enable-lora", MAYBE_A_SWITCH, "--lora FILE applies an adapter"},
+    {"lora-modules", REFUSED, "mnem serve has --lora FILE[:SCALE], for all requests"},
     {"packing", REFUSED,
      "texts and {\"text\": ...} records always fill whole sequences, and each conversation is a "
      "sequence of its own: leave it out"},
@@ -269,6 +274,14 @@ static bool has_escape(char *const *words) {
     return false;
 }
 
+static bool has_rank(char *const *words) {
+    for (; *words; words++)
+        if (!strncmp(*words, "--", 2) &&
+            is_among("lora lora-r lora-rank r", *words + 2, strcspn(*words + 2, "=")))
+            return true;
+    return false;
+}
+
 /* Values that leave the choice open, or ask for what is done anyway. */
 static const char what_there_is[] = "cpu auto none cosine adamw adamw-torch adamw-torch-fused";
 
@@ -280,6 +293,8 @@ static bool is_refused(size_t option, const char *value, char *const *all) {
     case REFUSED_SERVE: return true;
     case REFUSED_WISH: return !value || !is_among(what_there_is, value, strlen(value));
     case REFUSED_ESCAPES: return has_escape(all);
+    case REFUSED_ALONE: return !has_rank(all);
+    case REFUSED_NOT_ZERO: return !value || strspn(value, "0.") != strlen(value);
     default: return false;
     }
 }
@@ -341,8 +356,9 @@ int tool_foreign_option(const char *verb, char *const *words, char *const *all, 
     if (is_refused((size_t)row, word.value, all)) return refuse(verb, words, all);
     tool_message("option %.*s is ignored: %s", word.shown, words[0], foreign_options[row].text);
     if (word.name[word.length]) return TOOL_OK;
-    *taken += ((kind == A_VALUE || kind == REFUSED_WISH) && word.value) ||
-              (kind == MAYBE_A_SWITCH && is_switch(word.value));
+    const bool has_value = kind == A_VALUE || kind == REFUSED_WISH || kind == REFUSED_NOT_ZERO;
+    *taken += (has_value && word.value) ||
+              ((kind == MAYBE_A_SWITCH || kind == REFUSED_ALONE) && is_switch(word.value));
     return TOOL_OK;
 }
 

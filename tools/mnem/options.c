@@ -42,6 +42,8 @@ const tool_variable tool_variables[] = {
     {"HOME", "none", "parent of .cache and .local, used if the XDG folders are not set"},
     {"NO_COLOR", "none", "any value: no colours on a terminal"},
     {"TERM", "none", "if \"dumb\": no colours on a terminal"},
+    {"PAGER", "less",
+     "shows help and mnem plan -v on a terminal a screen at a time; \"cat\": all at once"},
     {"LISTEN_FDS", "none", "mnem serve: number of sockets passed by the service manager"},
     {"LISTEN_PID", "none", "mnem serve: the process that LISTEN_FDS is meant for"},
     {"NOTIFY_SOCKET", "none",

@@ -51,8 +51,8 @@ static void put_model(api *a, api_text *text) {
 void api_on_models(void *context, http_exchange *exchange, const http_request *request) {
     api *a = context;
     api_text text = {.memory = &a->memory};
-    static const char list[] = "/v1/models";
-    const bool all = strcmp(request->path, list) == 0;
+    static const char list[] = "/v1/models", short_list[] = "/models";
+    const bool all = strcmp(request->path, list) == 0 || strcmp(request->path, short_list) == 0;
     const char *name = all ? "" : request->path + sizeof list;
     if (!is_loaded(a, exchange)) return;
     if (!all && strcmp(name, a->model.name) != 0 && a->options.strict_model) {

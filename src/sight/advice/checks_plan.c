@@ -183,7 +183,7 @@ const mnem__check mnem__checks_plan[] = {
                 F(STREAMED_PASS), F(BUDGET), F(AVAILABLE), F(TRY_LARGER), F(TRY_LARGER_SECONDS),
                 F(PLAN_SECONDS)),
     MNEM__CHECK(experts_missing, "experts-missing",
-                "fewer than 90 % (70 %) of the uses of experts find them in memory", F(EXPERT_HIT),
+                "fewer than 90 % of the uses of experts find them in memory", F(EXPERT_HIT),
                 F(AVAILABLE), F(TRY_LARGER), F(TRY_LARGER_HIT)),
     MNEM__CHECK(page_cache_wins, "page-cache", "the page cache would hold what is streamed",
                 F(STREAMED), F(PAGE_CACHE), F(AVAILABLE), F(BUDGET), F(WEIGHTS), F(STREAMED_PASS),

@@ -1,6 +1,8 @@
-/* test_tool_shown.c: one answer of `mnem run`, of characters that a terminal obeys: a terminal gets
+/* test_tool_shown.c: what a terminal gets and a pipe does not, or the other way round: a pager for
+ * long texts, and one answer of `mnem run`, of characters that a terminal obeys: a terminal gets
  * none of them, a pipe gets all. A bias makes one token, a single character, follow itself. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kit/kit.h"
@@ -130,12 +132,41 @@ static void plain_texts_are_not_broken(void **state) {
     if (!strstr(screen, text)) fail_msg("%s\nis not on the screen:\n%s", text, screen);
 }
 
+/* Of a text that is longer than a screen, a terminal would show the end. */
+static void long_texts_go_through_the_pager(void **state) {
+    (void)state;
+    const char *const own = getenv("PAGER");
+    setenv("PAGER", "sed 's/^/| /'", 1);
+    CHAT("plan", tool_model, "-v");
+    assert_int_equal(chat_end(), 0);
+    assert_non_null(strstr(screen, "| plan\r\n"));
+    CHAT("help", "run");
+    assert_int_equal(chat_end(), 0);
+    assert_non_null(strstr(screen, "| Usage: mnem run"));
+    CHAT("plan", tool_model); /* it is short */
+    assert_int_equal(chat_end(), 0);
+    assert_null(strstr(screen, "| "));
+    assert_null(strstr(RUN("plan", tool_model, "-v").out, "| "));
+    setenv("PAGER", "cat", 1);
+    CHAT("plan", "--help");
+    assert_int_equal(chat_end(), 0);
+    assert_null(strstr(screen, "| Usage"));
+    setenv("PAGER", "true", 1); /* one that is left at once */
+    CHAT("help", "run");
+    assert_int_equal(chat_end(), 0);
+    if (own)
+        setenv("PAGER", own, 1);
+    else
+        unsetenv("PAGER");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_terminal_gets_no_controls_and_a_pipe_gets_all),
         cmocka_unit_test(lines_stay_lines),
         cmocka_unit_test(a_terminal_breaks_lines_at_words),
         cmocka_unit_test(plain_texts_are_not_broken),
+        cmocka_unit_test(long_texts_go_through_the_pager),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

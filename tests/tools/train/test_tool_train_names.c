@@ -13,13 +13,17 @@ static void options_of_other_trainers_are_taken_or_answered(void **state) {
     assert_true(strstr(r.err, "--logging-steps is ignored") &&
                 strstr(r.err, "no dropout of their"));
     r = RUN("train", tool_model, "--model_name_or_path", "some/model", "--iters=2");
-    assert_non_null(strstr(r.err, "hf download some/model does"));
+    assert_non_null(strstr(r.err, "hf download some/model --local-dir model does"));
     r = RUN("train", "x.txt", "--warmup-ratio", "0.1", "--bf16", "--lr-scheduler-type", "linear");
     assert_true(strstr(r.err, "--warmup N (in steps)") && strstr(r.err, "--precision bf16") &&
                 strstr(r.err, "along a cosine"));
     r = RUN("train", "no.txt", "--lora-r", "8", "--target-modules", "all-linear", "--init",
             tool_model, "--optim", "adamw_torch", "--lr-scheduler-type", "cosine");
     assert_non_null(strstr(r.err, "can't read no.txt"));
+    r = RUN("train", "no.txt", "--lora-r", "8", "--use_peft", "True", "--lora_dropout", "0.0",
+            "--init", tool_model);
+    assert_non_null(strstr(r.err, "can't read no.txt"));
+    assert_non_null(strstr(RUN("train", "x.txt", "--use_peft").err, "--lora R trains adapters"));
     r = RUN("train", "--lora_r", "8", "--init", tool_model, "--target-modules", "q_proj", "v_proj");
     assert_non_null(strstr(r.err, "--lora-targets q_proj,v_proj"));
     r = RUN("train", "x.txt", "--load_in_4bit", "True", "--val-batches", "25", "--packing");

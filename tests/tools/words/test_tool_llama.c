@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "kit/kit.h"
@@ -20,7 +21,7 @@ static void words_of_llama_server_say_what_does_the_same(void **state) {
         const char *word, *value, *text;
     } refused[] = {
         {"--reranking", NULL, "there is no reranking"},
-        {"--api-key", "secret", "give --api-key-file FILE"},
+        {"--api-key", "secret", "mnem serve has --api-key-file FILE"},
         {"--slot-save-path", "x", "--swap FILE --keep-cache"},
         {"--ssl-key-file", "x", "no TLS"},
         {"--models-dir", "x", "start one server for each"},
@@ -95,8 +96,51 @@ static void names_at_hugging_face_become_a_command(void **state) {
         const tool_result r = RUN("run", cases[i].name, "-p", "x");
         has(&r, 2, cases[i].command);
     }
-    const tool_result r = RUN("run", "llama3.2:1b");
-    has(&r, 2, "the line FROM of: ollama show --modelfile llama3.2:1b");
+}
+
+/* A manifest names the file of a model by its digest. */
+static void a_model_that_ollama_has_is_named_by_its_file(void **state) {
+    (void)state;
+    static const char *const folders[] = {"", "/models", "/models/manifests",
+                                          "/models/manifests/registry.ollama.ai", NULL};
+    static const char manifest[] =
+        "{\"layers\":[{\"mediaType\":\"application/"
+        "vnd.ollama.image.license\",\"digest\":\"sha256:1\"}"
+        ",{\"mediaType\":\"application/vnd.ollama.image.model\",\"digest\":\"sha256:00ff\"}]}";
+    static const char *const names[] = {"tiny", "tiny:latest"};
+    char home[4096], path[8192];
+    snprintf(home, sizeof home, "%s", tool_file("x", ""));
+    *strrchr(home, '/') = 0;
+    for (int i = 0; folders[i]; i++) {
+        snprintf(path, sizeof path, "%s/.ollama%s", home, folders[i]);
+        mkdir(path, 0700);
+    }
+    static const char *const more[] = {"models/manifests/registry.ollama.ai/library",
+                                       "models/manifests/registry.ollama.ai/library/tiny",
+                                       "models/blobs"};
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/.ollama/%s", home, more[i]);
+        mkdir(path, 0700);
+    }
+    tool_file(".ollama/models/manifests/registry.ollama.ai/library/tiny/latest", manifest);
+    const char *const own = getenv("HOME");
+    char before[4096];
+    snprintf(before, sizeof before, "%s", own ? own : "");
+    setenv("HOME", home, 1);
+    const tool_result gone = RUN("run", "tiny:latest"); /* the blob isn't there */
+    has(&gone, 2, "hf download");
+    tool_file(".ollama/models/blobs/sha256-00ff", "GGUF");
+    for (int i = 0; i < 2; i++) {
+        const tool_result r = RUN("run", names[i], "-p", "x");
+        has(&r, 2, "Ollama has a model of this name: give its file, ");
+        has(&r, 2, "/.ollama/models/blobs/sha256-00ff");
+    }
+    const tool_result other = RUN("run", "tiny:1b");
+    has(&other, 2, "hf download");
+    if (*before)
+        setenv("HOME", before, 1);
+    else
+        unsetenv("HOME");
 }
 
 int main(void) {
@@ -105,6 +149,7 @@ int main(void) {
         cmocka_unit_test(words_of_the_other_programs_do_so_too),
         cmocka_unit_test(a_file_of_nearly_that_name_is_suggested),
         cmocka_unit_test(names_at_hugging_face_become_a_command),
+        cmocka_unit_test(a_model_that_ollama_has_is_named_by_its_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

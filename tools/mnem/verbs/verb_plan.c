@@ -1,6 +1,7 @@
 /* verb_plan.c: `mnem plan`: what a run would take; reads the header only.
  *
  * With a prompt (-p, -f) it is the very plan of that run, to the byte. */
+#include "screen/pager.h"
 #include "sight/history_plan.h"
 #include "sight/roofline.h"
 #include "verbs/layout/plan_ranks.h"
@@ -30,6 +31,7 @@ static void print_most(const roofline_most *most) {
 static int print_plan(const tool_stage *stage, const tool_frontier *frontier) {
     roofline_most most;
     const bool known = find_most(stage, &most);
+    if ((stage->args->verbose || frontier) && !stage->args->json) tool_page_begin();
     if (stage->args->json) {
         json_t *plan = tool_report_plan_json(&stage->plan, stage);
         if (plan) json_object_set_new(plan, "history", tool_history_json(stage));
@@ -47,7 +49,7 @@ static int print_plan(const tool_stage *stage, const tool_frontier *frontier) {
         if (!frontier) fputs(MORE, stdout);
     }
     if (frontier && !stage->args->json) tool_frontier_print(stdout, stage, frontier);
-    return tool_out_end();
+    return tool_page_end(TOOL_OK);
 }
 
 static int explain_plan(const tool_stage *stage, const char *svg) {

@@ -430,6 +430,13 @@ const mnem__hf_family *mnem__hf_family_find(const char *class_name) {
     return NULL;
 }
 
+const mnem__hf_family *mnem__hf_family_of(const char *architecture) {
+    const mnem__hf_family *family;
+    for (int i = 0; (family = family_at(i)); i++)
+        if (strcmp(family->architecture, architecture) == 0) return family;
+    return NULL;
+}
+
 const mnem__hf_name *mnem__hf_name_find(const mnem__hf_family *family, bool in_layer,
                                         const char *base, size_t n) {
     const mnem__hf_name *const tables[] = {family->names, common};

@@ -163,6 +163,8 @@ typedef struct mnem__hf_family {
 
 /* NULL: none. */
 const mnem__hf_family *mnem__hf_family_find(const char *class_name);
+/* The first that becomes this architecture; NULL: none. */
+const mnem__hf_family *mnem__hf_family_of(const char *architecture);
 /* The row for base, of a layer or outside; NULL. */
 const mnem__hf_name *mnem__hf_name_find(const mnem__hf_family *family, bool in_layer,
                                         const char *base, size_t n);

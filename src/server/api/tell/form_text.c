@@ -94,6 +94,28 @@ const tell_form tell_form_text = {
 
 /* ---- /completion ---- */
 
+/* n tokens; so many of them took so many milliseconds. */
+static void put_rate(api_text *out, const char *of, int32_t n, int32_t timed, double ms) {
+    const bool known = timed > 0 && ms > 0;
+    api_format(out, "\"%s_n\":%d,\"%s_ms\":%.3f,\"%s_per_token_ms\":%.3f,\"%s_per_second\":%.3f",
+               of, n, of, ms, of, known ? ms / timed : 0, of, known ? 1e3 * timed / ms : 0);
+}
+
+/* As llama.cpp has them. A prompt's time is up to the first token, with any wait for its turn; that
+ * token is part of it, so that the others have the time after it. */
+static void put_timings(const tell_choice *c) {
+    const tell *t = c->tell;
+    api_text *out = &c->tell->out;
+    const int32_t cached = t->choices > 1 ? 0 : t->cached_tokens,
+                  prompt = t->prompt_tokens - cached;
+    const double prompt_ms = c->tokens > 0 ? c->first_ms - t->begin_ms : 0;
+    api_format(out, ",\"timings\":{\"cache_n\":%d,", cached);
+    put_rate(out, "prompt", prompt, prompt, prompt_ms);
+    api_say(out, ",");
+    put_rate(out, "predicted", c->tokens, c->tokens - 1, c->last_ms - c->first_ms);
+    api_say(out, "}");
+}
+
 static void put_flat_end(tell_choice *c) {
     tell *t = c->tell;
     api_text *out = &c->tell->out;
@@ -107,6 +129,7 @@ static void put_flat_end(tell_choice *c) {
     api_quote(out, c->stopped_by ? c->stopped_by : "", c->stopped_by ? strlen(c->stopped_by) : 0);
     api_format(out, ",\"tokens_cached\":%d,\"model\":", t->cached_tokens);
     api_quote(out, t->model, strlen(t->model));
+    put_timings(c);
     tell_put_mnem(t);
 }
 

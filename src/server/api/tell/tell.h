@@ -61,6 +61,7 @@ typedef struct tell_choice {
     bool whole_text;      /* the prompt was a text: a space that its tokens begin with is no part */
     api_text logs;        /* of tokens whose text isn't told yet: tell_log */
     int32_t tokens;
+    double first_ms, last_ms; /* when its first token came, and its last so far */
     tell_finish finish;
     const char *stopped_by; /* of TELL_STOPPED */
     /* Kept where a protocol needs them again, or answers whole. */
@@ -91,6 +92,7 @@ typedef struct tell {
     const char *model;
     char id[TELL_ID];
     int64_t created; /* seconds since 1970 began */
+    double begin_ms; /* when tell_init was called; of a clock that only goes forward */
     bool stream, usage, logprobs, thinks, in_thought;
     bool no_answer;                 /* no token is told */
     bool must_call;                 /* an answer without a call is none */

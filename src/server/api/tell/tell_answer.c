@@ -1,5 +1,6 @@
 /* tell_answer.c: tokens to text: whole characters, and nothing of a stop string. */
 #include <string.h>
+#include <time.h>
 
 #include "server/api/tell/tell_private.h"
 
@@ -47,6 +48,12 @@ static size_t held_back(const tell_choice *c) {
 }
 
 /* ---- tokens ---- */
+
+static double now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
 
 /* The bytes of a token as whole characters, with what the last one left. */
 static void join(tell_choice *c, const char *bytes, size_t n) {
@@ -103,7 +110,8 @@ bool tell_token(tell_choice *c, const mnem_request_token *token) {
     }
     const mnem_text piece = token->end ? (mnem_text){0} : text_of(t, token->id);
     if (t->no_answer) return true;
-    c->tokens++;
+    c->last_ms = now_ms();
+    if (c->tokens++ == 0) c->first_ms = c->last_ms;
     if (t->logprobs) tell_log_add(c, token, false);
     if (piece.length) join(c, piece.bytes, piece.length);
     if (c->held.length == 0) return true;
@@ -163,6 +171,7 @@ static void texts_of(tell_choice *c, api_text *texts[TEXTS]) {
 }
 
 bool tell_init(tell *t, api_memory *memory, int32_t choices) {
+    t->begin_ms = now_ms();
     api_text *texts[TEXTS];
     t->memory = t->out.memory = memory;
     t->choice = api_alloc(memory, (size_t)choices * sizeof *t->choice);

@@ -261,9 +261,18 @@ static void flat_completions_are_llamas(void **state) {
     fake.say = "God";
     fake_post(&fake, "/completion", "{\"prompt\":\"a\",\"n_predict\":4}");
     assert_true(has("\"content\":\"God\",\"stop\":true"));
+    assert_true(has("\"timings\":{\"cache_n\":1,\"prompt_n\":0,\"prompt_ms\":"));
+    assert_true(has(",\"predicted_n\":2,\"predicted_ms\":"));
     fake_post(&fake, "/completion", "{\"prompt\":\"a\",\"stream\":true}");
     assert_true(has("\"content\":\"od\",\"stop\":false"));
     assert_int_equal(count("[DONE]"), 0);
+    assert_int_equal(count("\"timings\""), 1); /* in the last chunk */
+    fake_post(&fake, "/completions", "{\"prompt\":\"a\",\"n_predict\":4}");
+    assert_true(has("\"content\":\"God\",\"stop\":true"));
+    fake_post(&fake, "/chat/completions", "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}");
+    assert_true(has("\"object\":\"chat.completion\""));
+    fake_send(&fake, "GET", "/models", "", 0);
+    assert_true(has("{\"object\":\"list\",\"data\":[{\"id\":\"kjv\""));
 }
 
 static void messages_are_anthropics(void **state) {
