@@ -29,6 +29,10 @@ typedef struct mnem_model mnem_model;
  * MNEM_OVER_BUDGET (the header's tables don't fit the budget). */
 mnem_status mnem_model_open(const char *path, mnem_model **model);
 void mnem_model_close(mnem_model *model); /* NULL is fine */
+/* Opens a low-rank adapter for base: a file, or a folder of PEFT's (adapter_config.json and
+ * adapter_model.safetensors), whose matrices are named and ordered as the base's class has them.
+ * base is needed for this call only. Statuses are those of mnem_model_open. */
+mnem_status mnem_adapter_open(const char *path, const mnem_model *base, mnem_model **adapter);
 
 typedef struct mnem_model_info {
     const char *path; /* as opened; borrowed, as all texts here, until the model is closed */

@@ -200,7 +200,6 @@ static const char *compressor(const mnem__input *in, size_t have) {
         return "xz -dc";
     if (begins(in, have, "\x1f\x8b", 2)) return "gzip -dc";
     if (begins(in, have, "\x28\xb5\x2f\xfd", 4)) return "zstd -dc";
-    if (begins(in, have, "PK\3\4", 4)) return "unzip -p";
     return NULL;
 }
 
@@ -208,6 +207,12 @@ static mnem_status read_any(mnem__input *in, mnem_workload *w) {
     size_t have;
     MNEM__TRY(mnem__input_need(in, 8, &have));
     const char *with = compressor(in, have);
+    if (begins(in, have, "PK\3\4", 4))
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: the file is a zip archive: unpack a compressed trace with unzip -p "
+                          "first; if torch.save wrote it, it has no record of allocations (those "
+                          "are of torch.cuda.memory._dump_snapshot)",
+                          in->name);
     if (with)
         return mnem__fail(MNEM_UNSUPPORTED, "%s: the file is compressed; unpack it with %s first",
                           in->name, with);

@@ -1,9 +1,11 @@
 /* test_advice.c: every check finds its seeded fault, and is silent on a clean twin that differs by
  * one fact, and wherever a fact that it needs isn't known. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kit/kit.h"
+#include "kit/kit_file.h"
 #include "mnem/advice.h"
 
 typedef struct fact {
@@ -286,6 +288,35 @@ static bool finds(const mnem_facts *facts, const char *check, mnem_advice *found
     return false;
 }
 
+/* " (40 %)" */
+static size_t second_threshold(const char *s) {
+    int n = 0, threshold;
+    const bool may = s[0] == ' ' && s[1] == '(';
+    return may && sscanf(s, " (%d %%)%n", &threshold, &n) == 1 ? (size_t)n : 0;
+}
+
+/* The page has the thresholds of severe findings in parentheses, and names of options in
+ * backquotes, which the output of the command doesn't need. */
+static void the_page_has_the_conditions_of_the_code(void **state) {
+    (void)state;
+    size_t n, kept = 0;
+    char *page = read_file(MNEM_TEST_DATA "/../../docs/advice.md", &n), row[400];
+    mnem_check check;
+    for (size_t i = 0; i < n; i++) {
+        const size_t more = second_threshold(page + i);
+        if (more || page[i] == '`')
+            i += more ? more - 1 : 0;
+        else
+            page[kept++] = page[i];
+    }
+    page[kept] = 0;
+    for (int i = 0; mnem_check_get(i, &check); i++) {
+        snprintf(row, sizeof row, "\n| %s | %s |", check.name, check.condition);
+        if (!strstr(page, row)) fail_msg("docs/advice.md has no row %s", row + 1);
+    }
+    free(page);
+}
+
 static void every_check_finds_its_seeded_fault(void **state) {
     (void)state;
     mnem_check check;
@@ -411,6 +442,7 @@ static void numbers_that_arent_finite_arent_known(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_page_has_the_conditions_of_the_code),
         cmocka_unit_test(every_check_finds_its_seeded_fault),
         cmocka_unit_test(every_check_is_silent_on_its_clean_twin),
         cmocka_unit_test(a_check_without_a_fact_is_silent),

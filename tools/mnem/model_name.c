@@ -133,8 +133,9 @@ static int check_run_folder(const char *verb, const char *name) {
             name, name);
     return tool_usage(verb,
                       "%s is the folder of an unfinished training run and has no model yet: mnem "
-                      "train --resume %s continues it",
-                      name, name);
+                      "train --resume %s continues it, and mnem train --resume %s --export FILE "
+                      "writes what it has so far",
+                      name, name, name);
 }
 
 static bool is_folder(const char *path) {
@@ -148,14 +149,8 @@ static bool is_peft(const char *folder) {
 
 int tool_adapter_path(const char *verb, const char *name, char path[PATH_MAX]) {
     const bool folder = is_there(name, "adapter.gguf");
-    if (!folder && is_peft(name))
-        return tool_usage(verb,
-                          "%s is a PEFT adapter, which mnem can't read: convert it with "
-                          "llama.cpp's convert_lora_to_gguf.py %s --base MODEL_FOLDER --outfile "
-                          "adapter.gguf, then give adapter.gguf",
-                          name, name);
     snprintf(path, PATH_MAX, folder ? "%s/adapter.gguf" : "%s", name);
-    if (folder || !is_folder(name)) return TOOL_OK;
+    if (folder || !is_folder(name) || is_peft(name)) return TOOL_OK;
     if (!is_there(name, "log.jsonl"))
         return tool_usage(verb,
                           "the folder %s has no adapter (no file adapter.gguf): give a GGUF file "
@@ -168,8 +163,9 @@ int tool_adapter_path(const char *verb, const char *name, char path[PATH_MAX]) {
                           name, name);
     return tool_usage(verb,
                       "%s is the folder of an unfinished training run and has no adapter yet: mnem "
-                      "train --resume %s continues it",
-                      name, name);
+                      "train --resume %s continues it, and mnem train --resume %s --export FILE "
+                      "writes the adapter so far",
+                      name, name, name);
 }
 
 /* Letters only: a word of a text rather than a file or "llama3:8b". */
@@ -184,10 +180,10 @@ int tool_check_model(const char *verb, const char *name) {
     const int code = check_run_folder(verb, name);
     if (code != TOOL_OK) return code;
     if (is_peft(name))
-        return tool_usage(verb,
-                          "%s is a PEFT adapter, not a model: convert it with llama.cpp's "
-                          "convert_lora_to_gguf.py, and give the file to --lora beside the model",
-                          name);
+        return tool_usage(
+            verb,
+            "%s is a PEFT adapter, not a model: mnem run MODEL --lora %s runs it with its model",
+            name, name);
     if (access(name, F_OK) == 0) return TOOL_OK;
     near_file(name, near);
     if (*near) return tool_usage(verb, "no file \"%s\"; did you mean %s?", name, near);

@@ -84,9 +84,10 @@ const tool_option tool_page_cache_options[] = {
 
 const tool_option tool_lora_options[] = {
     {"lora", 0, "FILE[:SCALE]", TOOL_VALUE_LIST, AT(lora), .most = TOOL_ADAPTERS_MAX,
+     .also = "adapter lora-path",
      .help = "apply a low-rank (LoRA) adapter at run time, multiplied by SCALE (default: 1); "
-             "FILE is the adapter's file or the folder of a training run; may be repeated up to 8 "
-             "times"},
+             "FILE is the adapter's file, the folder of a training run or one of PEFT; may be "
+             "repeated up to 8 times"},
     {0},
 };
 
@@ -127,8 +128,8 @@ const tool_option tool_session_options[] = {
 #define AT(field) offsetof(tool_training_asked, field)
 const tool_option tool_batch_options[] = {
     {"batch", 'b', "N", TOOL_VALUE_COUNT, AT(batch), .least = 1, .most = 1 << 20,
-     .also = "batch-size per-device-train-batch-size",
-     .help = "number of sequences per training step (default: 12, or the "
+     .also = "batch-size",
+     .help = "number of sequences per training step, of all ranks together (default: 12, or the "
              "config's; 8 with --lora)"},
     {"micro-batch", 0, "N", TOOL_VALUE_COUNT, AT(micro_batch), .least = 1, .most = 1 << 20,
      .help = "number of sequences per forward and backward pass; must divide the batch (default: "

@@ -3,8 +3,7 @@
  * The idea: what means the same is taken (an option's `also`, with '_' for '-'); what means nothing
  * here is passed over with one line that says why; what would change the result is refused with
  * what to use instead. So a command line from llama.cpp or Ollama either works or says what to
- * change. A misspelt word is answered with the nearest one: the one with the fewest insertions,
- * deletions and replacements between (Levenshtein, 1966). */
+ * change. A misspelt word is answered with the nearest one (option_near.c). */
 #include "options.h"
 
 #include <limits.h>
@@ -36,94 +35,6 @@ bool tool_option_named(const tool_option *option, const char *word, size_t lengt
     return is_among(option->name, word, length) || tool_option_also(option, word, length);
 }
 
-/* ---- what a misspelt word is nearest to ---- */
-
-/* The number of insertions, deletions and replacements between two short words. */
-static int distance(const char *a, const char *b) {
-    enum { LONGEST = 32 };
-    size_t n = strlen(b);
-    if (n >= LONGEST || strlen(a) >= LONGEST) return LONGEST;
-    int row[LONGEST];
-    for (size_t j = 0; j <= n; j++) row[j] = (int)j;
-    for (size_t i = 0; a[i]; i++) {
-        int diagonal = row[0];
-        row[0] = (int)i + 1;
-        for (size_t j = 0; j < n; j++) {
-            int best = diagonal + (a[i] != b[j]);
-            if (row[j] + 1 < best) best = row[j] + 1;
-            if (row[j + 1] + 1 < best) best = row[j + 1] + 1;
-            diagonal = row[j + 1];
-            row[j + 1] = best;
-        }
-    }
-    return row[n];
-}
-
-/* A word that begins with the other is near, whatever its length ("mem", "memory"). */
-static int unlikeness(const char *wrong, const char *right) {
-    size_t n = strlen(wrong);
-    if (n >= 3 && strncmp(wrong, right, n) == 0) return 0;
-    return distance(wrong, right);
-}
-
-/* The unlikeness from which on a word isn't suggested: a short one would be like anything. */
-static int farthest(const char *wrong) {
-    return strlen(wrong) < 3 ? (int)strlen(wrong) : 3;
-}
-
-enum { NAME_BYTES = 40, ALIAS_LEAST = 5 };
-
-/* The n-th other spelling of an option that is long enough to be misspelt ("np" is near any short
- * word); false: there are fewer. */
-static bool get_alias(const tool_option *option, int n, char name[NAME_BYTES]) {
-    for (const char *word = option->also; word && *word; word += strspn(word, " ")) {
-        const size_t length = strcspn(word, " ");
-        if (length >= ALIAS_LEAST && length < NAME_BYTES && n-- == 0) {
-            snprintf(name, NAME_BYTES, "%.*s", (int)length, word);
-            return true;
-        }
-        word += length;
-    }
-    return false;
-}
-
-/* The name, or the other spelling, that is nearest to a wrong word, below *least; NULL: none is.
- * Static storage. */
-static const char *nearest_option(const tool_verb *verb, const char *wrong, int *least) {
-    static char best[NAME_BYTES], name[NAME_BYTES];
-    tool_option option;
-    *best = 0;
-    for (int i = 0; tool_option_get(verb, i, &option); i++) {
-        snprintf(name, sizeof name, "%s", option.name);
-        int n = 0;
-        do {
-            const int d = unlikeness(wrong, name);
-            if (d < *least) *least = d, memcpy(best, name, sizeof best);
-        } while (get_alias(&option, n++, name));
-    }
-    return *best ? best : NULL;
-}
-
-const char *tool_near_option(const tool_verb *verb, const char *wrong) {
-    int least = farthest(wrong);
-    return nearest_option(verb, wrong, &least);
-}
-
-bool tool_near_slip(const tool_verb *verb, const char *word) {
-    int least = 2;
-    return strlen(word) >= 4 && nearest_option(verb, word, &least);
-}
-
-const char *tool_near_verb(const char *wrong) {
-    const char *best = NULL;
-    int least = farthest(wrong);
-    for (int i = 0; tool_verbs[i]; i++) {
-        const int d = unlikeness(wrong, tool_verbs[i]->name);
-        if (d < least) least = d, best = tool_verbs[i]->name;
-    }
-    return best;
-}
-
 /* ---- options that mean nothing here, or can't be had ---- */
 
 typedef enum foreign_kind {
@@ -135,6 +46,8 @@ typedef enum foreign_kind {
     REFUSED_SERVE,   /* so, by mnem serve only */
     REFUSED_WISH,    /* so, unless the value leaves the choice open or is what there is */
     REFUSED_ESCAPES, /* so, where a word of the line has an escape */
+    REFUSED_ALONE,   /* so, where no word of the line gives the rank of adapters */
+    REFUSED_NOT_ZERO /* so, unless the value is 0 */
 } foreign_kind;
 
 static const struct {
@@ -276,13 +189,14 @@ static const struct {
     {"metrics", NO_VALUE, "mnem serve always answers at /metrics"},
     {"mmproj image audio", REFUSED,
      "images and audio are not supported: only the text part of a model runs"},
-    {"bf16 fp16", REFUSED, "mnem train has --precision bf16 and f16"},
+    {"bf16 fp16", REFUSED, "mnem train has --precision bf16 (or f16)"},
     {"max-seq-length max-length block-size", REFUSED, "--ctx sets the tokens of a sequence"},
     {"dataset dataset-name train-file", REFUSED, "--data FILE names the text"},
-    {"target-modules", REFUSED, "mnem train has --lora-targets, such as q,v or q_proj,v_proj"},
-    {"lora-rank lora-r use-peft use-lora fine-tune-type", REFUSED,
-     "mnem train --lora R trains adapters of rank R"},
-    {"lora-dropout", REFUSED,
+    {"target-modules lora-target-modules", REFUSED,
+     "mnem train has --lora-targets, such as q,v or q_proj,v_proj"},
+    {"lora-rank lora-r fine-tune-type", REFUSED, "mnem train --lora R trains adapters of rank R"},
+    {"use-peft use-lora", REFUSED_ALONE, "mnem train --lora R trains adapters of rank R"},
+    {"lora-dropout", REFUSED_NOT_ZERO,
      "adapters have no dropout of their own; mnem train --dropout P is that of the layers"},
     {"logging-steps steps-per-report report-to run-name logging-dir", A_VALUE,
      "log.jsonl in the folder of a training run has every step, loss.svg the curve"},
@@ -291,25 +205,39 @@ static const struct {
     {"do-train do-eval", MAYBE_A_SWITCH, "mnem train trains, and measures the held-out loss"},
     {"train-on-responses-only completion-only-loss assistant-only-loss mask-prompt", MAYBE_A_SWITCH,
      "of conversations only the answers are learned"},
-    {"optim", REFUSED, "AdamW is the optimizer; --moments 8bit stores its moments in 8 bits"},
+    {"optim", REFUSED_WISH, "AdamW is the optimizer; --moments 8bit stores its moments in 8 bits"},
     {"overwrite-output-dir", REFUSED,
      "a folder with a run is never overwritten: choose another --out, or --resume"},
-    {"per-device-train-batch-size", REFUSED, "mnem train has --batch, the sequences of a step"},
-    {"gradient-accumulation-steps", REFUSED,
-     "--batch is the sequences of a step, and --micro-batch those that run together"},
+    {"per-device-train-batch-size train-batch-size", REFUSED,
+     "mnem train has --batch, the sequences of a step, and --batch-per-rank"},
+    {"gradient-accumulation-steps gradient-accumulation grad-accum", REFUSED,
+     "mnem train has --accumulate N, which multiplies --batch"},
+    {"validation-file eval-file eval-dataset valid-file", REFUSED,
+     "mnem train holds out a share of the text itself: --heldout sets it; mnem perplexity MODEL "
+     "FILE measures another file"},
     {"eval-steps steps-per-eval eval-strategy evaluation-strategy", A_VALUE,
      "the held-out loss is measured ten times in a run; --heldout sets the share of the text"},
-    {"warmup-steps warmup-ratio weight-decay lr-scheduler-type lr-scheduler max-grad-norm", REFUSED,
-     "a JSON file for --config has the keys \"warmup\", \"weight_decay\" and \"clip\""},
+    {"warmup-steps warmup-ratio weight-decay max-grad-norm", REFUSED,
+     "mnem train has --warmup N (in steps), --weight-decay X and --clip X"},
+    {"lr-scheduler-type lr-scheduler", REFUSED_WISH,
+     "the learning rate rises during --warmup N and then falls along a cosine, to \"rate_floor\" "
+     "of "
+     "a JSON file for --config (default: a tenth)"},
     {"save-steps", REFUSED, "mnem train has --save-every"},
+    {"save-strategy", A_VALUE, "a training run writes a checkpoint each minute, or --save-every"},
+    {"deepspeed fsdp num-processes nproc-per-node", REFUSED,
+     "mpirun -n N mnem train divides the batch and the optimizer's state (--shard)"},
+    {"train training", REFUSED, "mnem train --dry-run prints the plan of a training run"},
+    {"neftune-noise-alpha", REFUSED, "no noise is added to embeddings; leave it out"},
     {"gradient-checkpointing grad-checkpoint", MAYBE_A_SWITCH,
      "the plan recomputes activations where --memory needs it"},
     {"load-in-4bit load-in-8bit qlora", MAYBE_A_SWITCH,
      "mnem train --lora R takes a quantized --init MODEL as it is (mnem quantize makes one)"},
     {"quantization", REFUSED_WISH,
      "weights keep the types of the file (mnem quantize converts them); mnem train --lora R takes "
-     "a "
-     "quantized --init MODEL as it is"},
+     "a quantized --init MODEL as it is"},
+    {"enable-lora", MAYBE_A_SWITCH, "--lora FILE applies an adapter"},
+    {"lora-modules", REFUSED, "mnem serve has --lora FILE[:SCALE], for all requests"},
     {"packing", REFUSED,
      "texts and {\"text\": ...} records always fill whole sequences, and each conversation is a "
      "sequence of its own: leave it out"},
@@ -338,39 +266,91 @@ static bool has_escape(char *const *words) {
     return false;
 }
 
+static bool has_rank(char *const *words) {
+    for (; *words; words++)
+        if (!strncmp(*words, "--", 2) &&
+            is_among("lora lora-r lora-rank r", *words + 2, strcspn(*words + 2, "=")))
+            return true;
+    return false;
+}
+
+/* Values that leave the choice open, or ask for what is done anyway. */
+static const char what_there_is[] = "cpu auto none cosine adamw adamw-torch adamw-torch-fused";
+
 /* value: of the option, or the next word; NULL: there is none. */
 static bool is_refused(size_t option, const char *value, char *const *all) {
     switch (foreign_options[option].kind) {
     case REFUSED:
     case REFUSED_PLAN:
     case REFUSED_SERVE: return true;
-    case REFUSED_WISH: return !value || !is_among("cpu auto none", value, strlen(value));
+    case REFUSED_WISH: return !value || !is_among(what_there_is, value, strlen(value));
     case REFUSED_ESCAPES: return has_escape(all);
+    case REFUSED_ALONE: return !has_rank(all);
+    case REFUSED_NOT_ZERO: return !value || strspn(value, "0.") != strlen(value);
     default: return false;
     }
 }
 
-int tool_foreign_option(const char *verb, char *const *words, char *const *all, int *taken) {
-    const char *word = words[0] + strspn(words[0], "-");
-    const size_t length = strcspn(word, "=");
-    const int shown = (int)(word - words[0]) + (int)length;
-    const char *value = word[length] ? word + length + 1 : words[1];
-    *taken = 0;
-    for (size_t i = 0; i < sizeof foreign_options / sizeof *foreign_options; i++) {
-        if (!is_among(foreign_options[i].names, word, length)) continue;
-        const foreign_kind kind = foreign_options[i].kind;
-        const char *text = foreign_options[i].text;
-        if (kind == REFUSED_PLAN && strcmp(verb, "plan") != 0) continue;
-        if (kind == REFUSED_SERVE && strcmp(verb, "serve") != 0) continue;
-        *taken = 1;
-        if (is_refused(i, value, all))
-            return tool_usage(verb, "option %.*s is not supported here: %s", shown, words[0], text);
-        tool_message("option %.*s is ignored: %s", shown, words[0], text);
-        if (word[length]) return TOOL_OK;
-        *taken += ((kind == A_VALUE || kind == REFUSED_WISH) && value) ||
-                  (kind == MAYBE_A_SWITCH && is_switch(value));
-        return TOOL_OK;
+/* A word that may be an option, without its dashes. */
+typedef struct foreign_word {
+    const char *name, *value; /* value: behind '=', or the next word; NULL: there is none */
+    size_t length;            /* of the name */
+    int shown;                /* characters of the word, with its dashes */
+} foreign_word;
+
+static foreign_word read_word(char *const *words) {
+    const char *name = words[0] + strspn(words[0], "-");
+    const size_t length = strcspn(name, "=");
+    return (foreign_word){name, name[length] ? name + length + 1 : words[1], length,
+                          (int)(name - words[0]) + (int)length};
+}
+
+/* The row of a word; -1: there is none. */
+static int find_foreign(const char *verb, const foreign_word *word) {
+    for (size_t i = 0; i < sizeof foreign_options / sizeof *foreign_options; i++)
+        if (is_among(foreign_options[i].names, word->name, word->length) &&
+            (foreign_options[i].kind != REFUSED_PLAN || strcmp(verb, "plan") == 0) &&
+            (foreign_options[i].kind != REFUSED_SERVE || strcmp(verb, "serve") == 0))
+            return (int)i;
+    return -1;
+}
+
+static bool is_own(const char *verb, const foreign_word *word) {
+    tool_option option;
+    for (int v = 0; tool_verbs[v]; v++)
+        for (int i = 0; !strcmp(tool_verbs[v]->name, verb); i++) {
+            if (!tool_option_get(tool_verbs[v], i, &option)) return false;
+            if (tool_option_named(&option, word->name, word->length)) return true;
+        }
+    return false;
+}
+
+/* All that are refused are said at once: a line of another tool has several. */
+static int refuse(const char *verb, char *const *words, char *const *all) {
+    const foreign_word said = read_word(words);
+    const char *text = foreign_options[find_foreign(verb, &said)].text;
+    for (char *const *next = words + 1; *next && strcmp(*next, "--") != 0; next++) {
+        const foreign_word word = read_word(next);
+        const int row = strncmp(*next, "--", 2) == 0 ? find_foreign(verb, &word) : -1;
+        if (row < 0 || is_own(verb, &word) || !is_refused((size_t)row, word.value, all)) continue;
+        tool_message("option %.*s is not supported here: %s", said.shown, words[0], text);
+        return refuse(verb, next, all);
     }
+    return tool_usage(verb, "option %.*s is not supported here: %s", said.shown, words[0], text);
+}
+
+int tool_foreign_option(const char *verb, char *const *words, char *const *all, int *taken) {
+    const foreign_word word = read_word(words);
+    const int row = find_foreign(verb, &word);
+    *taken = row >= 0;
+    if (row < 0) return TOOL_OK;
+    const foreign_kind kind = foreign_options[row].kind;
+    if (is_refused((size_t)row, word.value, all)) return refuse(verb, words, all);
+    tool_message("option %.*s is ignored: %s", word.shown, words[0], foreign_options[row].text);
+    if (word.name[word.length]) return TOOL_OK;
+    const bool has_value = kind == A_VALUE || kind == REFUSED_WISH || kind == REFUSED_NOT_ZERO;
+    *taken += (has_value && word.value) ||
+              ((kind == MAYBE_A_SWITCH || kind == REFUSED_ALONE) && is_switch(word.value));
     return TOOL_OK;
 }
 
@@ -401,6 +381,7 @@ const char *tool_foreign_verb(const char *word) {
         {"pull push list ls rm cp create download get install search",
          "mnem keeps no store of models; models/get_model NAME FOLDER downloads a small one, mnem "
          "info FILE shows one, mnem run FILE runs one"},
+        {"pool memory snapshot profile", "did you mean: mnem report TRACE, or mnem replay TRACE"},
         {"stop", "Ctrl-C or SIGTERM ends mnem serve"},
         {"signin signout login launch", "mnem has no account: it runs files of this machine"},
         {"convert-hf-to-gguf.py convert-hf-to-gguf", "did you mean: mnem convert"},

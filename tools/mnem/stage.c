@@ -172,7 +172,7 @@ static mnem_status open_adapters(tool_stage *stage) {
     for (int i = 0; i < lora->count && status == MNEM_OK; i++) {
         const float scale = split_adapter(lora->text[i], name);
         tool_adapter_path(stage->args->verb->name, name, path); /* checked before */
-        status = mnem_model_open(path, &stage->adapter_file[i]);
+        status = mnem_adapter_open(path, stage->model, &stage->adapter_file[i]);
         stage->adapter[i] = (mnem_adapter){stage->adapter_file[i], scale};
     }
     stage->options.adapters = stage->adapter;

@@ -425,7 +425,7 @@ mnem_status mnem_merge_file(const char *model, const char *adapter, const char *
     if (status == MNEM_OK && !isfinite(j.options->scale))
         status = mnem__fail(MNEM_INVALID, "merge: the scale is not a finite number");
     if (status == MNEM_OK) status = mnem_model_open(model, &a);
-    if (status == MNEM_OK) status = mnem_model_open(adapter, &b);
+    if (status == MNEM_OK) status = mnem_adapter_open(adapter, a, &b);
     j.model = a;
     j.adapter = b;
     if (status == MNEM_OK) status = merge_to_file(&j, to);

@@ -257,8 +257,8 @@ static mnem_status refuse_folder(const char *path, const char *folder) {
     MNEM__TRY(mnem__folder_path(folder, "adapter_config.json", adapter));
     if (access(adapter, F_OK) == 0)
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s is a PEFT adapter, not a model: convert it with llama.cpp's "
-                          "convert_lora_to_gguf.py",
+                          "%s is a PEFT adapter, not a model: open its model, and the adapter "
+                          "beside it",
                           folder);
     struct stat about;
     char name[NAME_MAX + 1];

@@ -4,8 +4,8 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "model/import/families/hf_parse.h"
 #include "model/import/hf_keys.h"
 #include "model/import/hf_views.h"
 
@@ -52,70 +52,6 @@ static bool is_left_out(const char *name) {
     return false;
 }
 
-/* Cuts a part out, wherever it is. */
-static void cut(char *name, const char *part) {
-    char *at = strstr(name, part);
-    if (at) memmove(at, at + strlen(part), strlen(at + strlen(part)) + 1);
-}
-
-/* What a name says: "model.layers.3.mlp.up_proj.weight" is layer 3, "mlp.up_proj", ".weight". */
-typedef struct parsed {
-    char text[MNEM__GGUF_NAME_MAX + 1];
-    const char *base, *suffix;
-    size_t base_bytes;
-    long layer;  /* -1: outside */
-    long expert; /* whose number is '*' in base; -1 */
-} parsed;
-
-static const char *skip_beginning(const char *name, const char *beginning) {
-    const size_t n = strlen(beginning);
-    return strncmp(name, beginning, n) == 0 ? name + n : name;
-}
-
-/* "experts.12." becomes "experts.*." */
-static void take_expert(parsed *p) {
-    static const char word[] = "experts.";
-    char *at = strstr(p->text, word), *end;
-    p->expert = -1;
-    if (!at) return;
-    at += sizeof word - 1;
-    const long number = strtol(at, &end, 10);
-    if (end == at || *end != '.' || *at < '0' || *at > '9') return;
-    p->expert = number;
-    *at = '*';
-    memmove(at + 1, end, strlen(end) + 1);
-}
-
-/* There, and here; old files say it the second way. */
-static const char *const suffixes[][2] = {
-    {".weight", ".weight"}, {".bias", ".bias"}, {".gamma", ".weight"}, {".beta", ".bias"}};
-
-static void parse_name(const char *name, parsed *p) {
-    snprintf(p->text, sizeof p->text, "%s", name);
-    cut(p->text, "language_model.");
-    cut(p->text, "text_model.");
-    take_expert(p);
-    const char *at = skip_beginning(skip_beginning(p->text, "model."), "transformer.");
-    at = skip_beginning(skip_beginning(at, "bert."), "backbone.");
-    const char *number = skip_beginning(skip_beginning(at, "encoder."), "layers.");
-    number = skip_beginning(skip_beginning(number, "layer."), "h.");
-    p->layer = -1;
-    if (number != at && *number >= '0' && *number <= '9') {
-        char *end;
-        p->layer = strtol(number, &end, 10);
-        at = *end == '.' ? end + 1 : end;
-    }
-    p->base = at;
-    p->base_bytes = strlen(at);
-    p->suffix = at + p->base_bytes;
-    const char *dot = strrchr(at, '.');
-    for (size_t i = 0; dot && i < sizeof suffixes / sizeof *suffixes; i++) {
-        if (strcmp(dot, suffixes[i][0]) != 0) continue;
-        p->suffix = suffixes[i][1];
-        p->base_bytes = (size_t)(dot - at);
-    }
-}
-
 /* ---- types ---- */
 
 static bool ends_with(const char *name, const char *end) {
@@ -150,7 +86,7 @@ uint32_t mnem__hf_file_type(const mnem__folder *f) {
 /* ---- one tensor ---- */
 
 /* "blk.3.ffn_up.weight"; a row may say itself what it ends with. */
-static void name_of(const mnem__hf_name *row, const parsed *p, char name[NAME]) {
+static void name_of(const mnem__hf_name *row, const mnem__hf_parsed *p, char name[NAME]) {
     const bool whole =
         ends_with(row->to, ".weight") || ends_with(row->to, ".bias") || row->how == MNEM__HF_BARE;
     const char *suffix = whole ? "" : p->suffix;
@@ -161,7 +97,7 @@ static void name_of(const mnem__hf_name *row, const parsed *p, char name[NAME]) 
 }
 
 static mnem_status put_view(const tensor_writer *w, uint32_t index, const mnem__hf_name *row,
-                            const parsed *p) {
+                            const mnem__hf_parsed *p) {
     const mnem__st_tensor *t = &w->folder->st.tensor[index];
     char name[NAME];
     mnem__hf_made made;
@@ -185,7 +121,7 @@ static mnem_status put_view(const tensor_writer *w, uint32_t index, const mnem__
 
 /* The matrices of all experts, one behind another. */
 static mnem_status put_stack(const tensor_writer *w, const uint32_t *source,
-                             const mnem__hf_name *row, const parsed *p) {
+                             const mnem__hf_name *row, const mnem__hf_parsed *p) {
     const mnem__st_tensor *st = w->folder->st.tensor, *first = &st[source[0]];
     char name[NAME];
     name_of(row, p, name);
@@ -213,14 +149,14 @@ static int stack_of(const tensor_writer *w, const mnem__hf_name *row) {
     return n;
 }
 
-static mnem_status put_stacks(const tensor_writer *w, const stacks *s, const parsed *p) {
+static mnem_status put_stacks(const tensor_writer *w, const stacks *s, const mnem__hf_parsed *p) {
     for (const mnem__hf_name *r = w->c->family->names; r->from; r++)
         if (r->how == MNEM__HF_STACK) MNEM__TRY(put_stack(w, s->source[stack_of(w, r)], r, p));
     return MNEM_OK;
 }
 
 static mnem_status put_expert(const tensor_writer *w, uint32_t index, const mnem__hf_name *row,
-                              const parsed *p) {
+                              const mnem__hf_parsed *p) {
     const mnem__st_tensor *t = &w->folder->st.tensor[index];
     char text[96];
     if (p->layer < 0 || p->layer >= w->layers) {
@@ -277,7 +213,7 @@ static bool is_blocks(mnem__hf_how how) {
 }
 
 /* Layers behind the last guess further tokens, in files of some families. */
-static bool is_behind(const tensor_writer *w, const parsed *p) {
+static bool is_behind(const tensor_writer *w, const mnem__hf_parsed *p) {
     int64_t layers;
     return w->c->family->traits & MNEM__HF_LAYERS_BEHIND &&
            mnem__hf_size(w->c, "num_hidden_layers", LAYERS_MAX, &layers) == MNEM_OK &&
@@ -294,9 +230,9 @@ static bool lacks_output(const tensor_writer *w) {
  * stand before all others. */
 static mnem_status put_one(const tensor_writer *w, uint32_t index, bool blocks) {
     const mnem__st_tensor *t = &w->folder->st.tensor[index];
-    parsed p;
+    mnem__hf_parsed p;
     if (is_left_out(t->name)) return MNEM_OK;
-    parse_name(t->name, &p);
+    mnem__hf_parse(t->name, &p);
     const mnem__hf_name *row = mnem__hf_name_find(w->c->family, p.layer >= 0, p.base, p.base_bytes);
     if (is_behind(w, &p)) return MNEM_OK;
     if (!row)

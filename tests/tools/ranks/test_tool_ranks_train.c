@@ -198,6 +198,15 @@ static void adapters_are_trained_so_too(void **state) {
     check_near(losses, one, 1e-5);
 }
 
+static void a_batch_per_rank_counts_the_ranks(void **state) {
+    (void)state;
+    const said *s = shell(MPIRUN "train " TEXT " --config tiny --ctx 16 --vocab 256 -t 1 --memory "
+                                 "100M --batch-per-rank 400000 -o each",
+                          3);
+    assert_int_equal(s->code, 2);
+    assert_non_null(strstr(s->err, "a step of 1200000 sequences is too large"));
+}
+
 static void what_does_not_run_is_refused_once(void **state) {
     (void)state;
     static const struct {
@@ -211,6 +220,7 @@ static void what_does_not_run_is_refused_once(void **state) {
         {"--memory 100M --shard weights", "--shard weights is not supported", 2},
         {"--memory 100M --adapt", "--adapt is not supported with several ranks", 2},
         {"--memory 100M --batch 1", "a batch has 1 sequence, too few for 2 ranks", 2},
+        {"--memory 100M --accumulate 300000", "a step of 2100000 sequences is too large", 2},
     };
     enum { COUNT = sizeof refused / sizeof refused[0] };
     char config[32];
@@ -325,6 +335,7 @@ int main(void) {
         cmocka_unit_test(a_budget_chooses_what_is_cut),
         cmocka_unit_test(a_run_goes_on_with_any_number_of_ranks),
         cmocka_unit_test(adapters_are_trained_so_too),
+        cmocka_unit_test(a_batch_per_rank_counts_the_ranks),
         cmocka_unit_test(what_does_not_run_is_refused_once),
         cmocka_unit_test(a_rank_that_dies_leaves_a_whole_checkpoint),
         cmocka_unit_test(so_does_one_that_hangs),

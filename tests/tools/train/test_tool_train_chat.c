@@ -196,8 +196,11 @@ static void chat_data_says_what_it_wants(void **state) {
 static void other_json_lines_are_named_by_their_key(void **state) {
     (void)state;
     const char *data = tool_file("other.jsonl", "{\"chosen\": \"a\", \"rejected\": \"b\"}\n");
-    REFUSED(CHAT(data, at("other"), "--steps", "1"), "/other.jsonl", "\"chosen\"", "\"messages\"",
-            "--any-bytes");
+    REFUSED(CHAT(data, at("other"), "--steps", "1"), "/other.jsonl", "preferences",
+            "completion: .chosen");
+    data = tool_file("other.jsonl", "{\"ask\": \"a\", \"say\": \"b\"}\n");
+    REFUSED(CHAT(data, at("other"), "--steps", "1"), "/other.jsonl", "\"ask\" and \"say\"",
+            "\"messages\"", "--any-bytes");
     data = tool_file("text.jsonl", "\n{\"text\": \"a\"}\n");
     REFUSED(TRAIN("--data", data, "--out", at("other")), "the text is too short: it has 1 token");
     data = tool_file("cut.jsonl", "{\"messages\": [\n");

@@ -126,6 +126,14 @@ static const struct {
      "JSON lines of messages", "[user|hi][assistant|][tool|][assistant|ONE]/", 1},
     {"pairs.json", "[{\"prompt\": \"one\", \"completion\": \"two\"}]",
      "a JSON array of prompts and completions", "[user|one][assistant|TWO]/", 1},
+    {"names.jsonl",
+     "{\"prompt\": \"one\", \"response\": \"two\"}\n{\"question\": \"a\", \"answer\": \"b\"}\n"
+     "{\"input\": \"c\", \"output\": \"d\"}\n",
+     "JSON lines of prompts and completions",
+     "[user|one][assistant|TWO]/[user|a][assistant|B]/[user|c][assistant|D]/", 3},
+    {"dolly.jsonl",
+     "{\"instruction\": \"add\", \"context\": \"one and two\", \"response\": \"three\"}\n",
+     "JSON lines of Alpaca instructions", "[user|add\n\none and two][assistant|THREE]/", 1},
 };
 
 static void check_plan(const char *data, const char *what, int conversations) {
@@ -202,7 +210,14 @@ static void what_is_wrong_is_named_by_its_element(void **state) {
         {"w9.jsonl",
          "{\"instruction\": \"a\", \"input\": 3, \"output\": \"b\"}\n",
          {"line 1: \"instruction\", \"input\" and \"output\" must be strings"}},
-        {"w11.json", "[{\"chosen\": \"a\"}]", {"a JSON array of objects without", "\"chosen\""}},
+        {"w11.json",
+         "[{\"chosen\": \"a\", \"b\": 1}]",
+         {"a JSON array of objects that have \"chosen\" and \"b\", which are none",
+          "jq -c '.[] | {prompt: .A"}},
+        {"w19.jsonl",
+         "{\"messages\": [" U("a") ", " A("b") "]}\n{\"messages\": [{\n",
+         {"w19.jsonl: line 2: "}},
+        {"w20.json", "{\"data\": [{\"prompt\": \"a\", \"completion\": \"b\"}]}", {"'.data[]'"}},
         {"w12.json",
          "[1, 2]",
          {"w12.json begins as JSON, but is not valid: element 1 (line 1): each element of the list "
@@ -372,6 +387,11 @@ static void a_data_set_that_is_read_as_text_is_told(void **state) {
     if (!strstr(r.err,
                 "JSON lines of prompts and completions, but this verb reads it as plain text"))
         fail_msg("%s", r.err);
+    strcpy(lines, "question,answer\n");
+    for (int i = 0; i < 40; i++) strcat(lines, "what is the sea,it is wide\n");
+    r = RUN("perplexity", at("base/model.gguf"), tool_file("t.csv", lines), "--ctx", "32");
+    succeed(r);
+    assert_non_null(strstr(r.err, "t.csv is a table (CSV), but this verb reads it as plain text"));
     r = RUN("perplexity", at("base/model.gguf"), at("text.txt"), "--ctx", "32");
     succeed(r);
     assert_null(strstr(r.err, "reads it as plain text"));

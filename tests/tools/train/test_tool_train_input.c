@@ -2,6 +2,7 @@
  * text, models of another shape, standard input. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -217,8 +218,25 @@ static void a_table_is_refused_with_the_way_to_json_lines(void **state) {
     REFUSED(LOOK(at("pq"), "-q"), "a Parquet file: convert it to JSON lines first");
 }
 
+/* A limit on a file's size is as good as a full disk; it is seen before the first step. */
+static void a_disk_without_room_for_a_checkpoint_is_refused(void **state) {
+    (void)state;
+    struct rlimit limit, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    small = limit;
+    small.rlim_cur = 4 << 20;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    const tool_result r = TRAIN("--data", at("text.txt"), "--config", "tiny", "--out",
+                                at("no_room"), "--steps", "2", "--ctx", "32");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    REFUSED(r, "a checkpoint of this run takes ", "(ulimit -f)");
+    assert_null(strstr(r.err, "step 1"));
+    assert_int_equal(access(at("no_room"), F_OK), -1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_disk_without_room_for_a_checkpoint_is_refused),
         cmocka_unit_test(too_little_text_is_said_once),
         cmocka_unit_test(a_binary_file_is_refused_with_its_place),
         cmocka_unit_test(every_file_is_looked_at),

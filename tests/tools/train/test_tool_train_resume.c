@@ -64,6 +64,30 @@ static void what_differs_is_named_with_both_values(void **state) {
     succeed(TRAIN("-q", "--resume", "--out", at("other")));
 }
 
+/* The batch of other trainers: for each rank, times the passes whose gradients are added. */
+static void options_of_other_trainers_are_those_of_the_run(void **state) {
+    (void)state;
+    const char *out = at("habits");
+#define NAMED(...)                                                                                 \
+    TRAIN("-q", "--data", at("text.txt"), "--config", at("config.json"), "--out", out,             \
+          "--max_steps", "6", "--per_device_train_batch_size", "2",                                \
+          "--gradient_accumulation_steps", "3", "--warmup_steps", "4", "--weight_decay", "0.25",   \
+          "--max_grad_norm", "2.5", "--save_steps", "2", "--ctx", "24", __VA_ARGS__)
+    succeed(NAMED("--stop-after", "2"));
+    const char *config = content(at("habits/config.json"));
+    static const char *const keys[] = {"\"batch\": 6,", "\"warmup\": 4,", "\"weight_decay\": 0.25",
+                                       "\"clip\": 2.5,"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (!strstr(config, keys[i])) fail_msg("%s: %s", keys[i], config);
+    REFUSED(NAMED("--resume", "--warmup", "5"), "--warmup");
+    REFUSED(TRAIN("--out", out, "--resume", "--clip", "1"), "--clip is 1", "has 2.5");
+    REFUSED(TRAIN("--out", out, "--resume", "--batch-per-rank", "3"), "--batch-per-rank is 3",
+            "has 6");
+    succeed(TRAIN("-q", "--out", out, "--resume", "--accumulate", "3", "--stop-after", "3"));
+    succeed(NAMED("--resume"));
+#undef NAMED
+}
+
 /* Also of a run that was finished. */
 static void a_run_may_become_longer(void **state) {
     (void)state;
@@ -97,6 +121,14 @@ static void a_plan_is_of_the_steps_that_are_left(void **state) {
     const double step = number(r.out, "\"seconds_per_step\":");
     const double steps = number(strstr(r.out, "\"all\":"), "\"steps\":");
     assert_true(step > 0 && steps > 1.9 * step && steps < 2.1 * step);
+    r = TRAIN("--resume", at("left"), "--stop-after", "7", "--dry-run", "--json");
+    succeed(r);
+    assert_true(strstr(r.err, "· 1 of 8 steps (--stop-after 7)"));
+    assert_true(number(r.out, "\"steps_left\":") == 1);
+    assert_true(number(strstr(r.out, "\"all\":"), "\"held_out\":") == 0);
+    r = TRAIN("--resume", at("left"), "--export", at("left.gguf"));
+    succeed(r);
+    assert_null(strstr(r.err, "steps left"));
 }
 
 static void the_folder_may_stand_behind_resume(void **state) {
@@ -124,6 +156,7 @@ int main(void) {
         cmocka_unit_test(the_same_command_line_goes_on),
         cmocka_unit_test(what_a_run_settled_may_be_said_again),
         cmocka_unit_test(what_differs_is_named_with_both_values),
+        cmocka_unit_test(options_of_other_trainers_are_those_of_the_run),
         cmocka_unit_test(a_run_may_become_longer),
         cmocka_unit_test(a_plan_is_of_the_steps_that_are_left),
         cmocka_unit_test(the_folder_may_stand_behind_resume),

@@ -129,7 +129,7 @@ static json_t *parse(dataset *d) {
                                JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
     if (!value) {
         say(d, error.text);
-        if (error.line > 1) d->line += (uint64_t)error.line - 1;
+        if (error.line > 1 && d->form != DATASET_LINES) d->line += (uint64_t)error.line - 1;
     }
     return value;
 }
@@ -141,10 +141,9 @@ static dataset_shape shape_of(const json_t *value) {
         return dataset_is_messages(value) && json_array_size(value) ? DATASET_LISTS : DATASET_OTHER;
     if (json_object_get(value, "messages")) return DATASET_MESSAGES;
     if (json_object_get(value, "conversations")) return DATASET_SHAREGPT;
-    if (json_object_get(value, "prompt") && json_object_get(value, "completion"))
-        return DATASET_PROMPTS;
-    if (json_object_get(value, "instruction") && json_object_get(value, "output"))
-        return DATASET_ALPACA;
+    const char *question, *answer;
+    if (dataset_instruction(value)) return DATASET_ALPACA;
+    if (dataset_pair(value, &question, &answer)) return DATASET_PROMPTS;
     return json_object_get(value, "text") ? DATASET_TEXTS : DATASET_OTHER;
 }
 
@@ -153,9 +152,27 @@ static bool ends_with(const char *path, const char *end) {
     return n > m && strcmp(path + n - m, end) == 0;
 }
 
-static void take_key(const json_t *value, dataset_look *look) {
-    const char *key = json_object_iter_key(json_object_iter((json_t *)value));
-    snprintf(look->key, sizeof look->key, "%.40s", key ? key : "");
+/* Is it a list of objects? */
+static bool is_list(const json_t *value) {
+    return json_is_array(value) && json_is_object(json_array_get(value, 0));
+}
+
+static void take_keys(const json_t *value, dataset_look *look) {
+    const char *key;
+    json_t *member;
+    size_t n = 0, left = json_object_size(value);
+    json_object_foreach((json_t *)value, key, member) {
+        const char *between = !n ? "" : left == 1 ? " and " : ", ";
+        left--;
+        if (n + strlen(key) + 16 > sizeof look->keys)
+            n += (size_t)snprintf(look->keys + n, sizeof look->keys - n, ", ...");
+        else
+            n += (size_t)snprintf(look->keys + n, sizeof look->keys - n, "%s\"%.40s\"", between,
+                                  key);
+        if (n + 16 > sizeof look->keys) break;
+        if (is_list(member)) snprintf(look->list, sizeof look->list, "%.40s", key);
+    }
+    look->preferences = json_object_get(value, "chosen") && json_object_get(value, "rejected");
 }
 
 /* A text may begin with a bracket, too; a file that says so by its name is JSON. */
@@ -181,7 +198,7 @@ static void look_at_list(dataset *d, const char *path, dataset_look *look) {
         look->shape = DATASET_LISTS;
     } else if (json_is_object(value) || json_is_array(value)) {
         look->shape = shape_of(value);
-        take_key(value, look);
+        take_keys(value, look);
     } else {
         if (value) say(d, "each element of the list must be an object or a list");
         take_why(d, path, look);
@@ -194,8 +211,8 @@ static void look_at_object(dataset *d, const char *path, dataset_look *look) {
     look->form = d->text && memchr(d->text, '\n', d->used) ? DATASET_VALUES : DATASET_LINES;
     if (json_is_object(value)) {
         look->shape = shape_of(value);
-        take_key(value, look);
-        if (look->shape == DATASET_OTHER && look->form == DATASET_VALUES && !*look->key)
+        take_keys(value, look);
+        if (look->shape == DATASET_OTHER && look->form == DATASET_VALUES && !*look->keys)
             look->shape = DATASET_NONE;
     } else {
         take_why(d, path, look);
@@ -238,16 +255,20 @@ void dataset_name(const dataset_look *look, char text[80]) {
                                          "Alpaca instructions",
                                          "prompts and completions",
                                          "texts",
-                                         "objects without the members of conversations"};
+                                         "objects"};
     const bool one = look->form == DATASET_VALUES && look->shape == DATASET_LISTS;
     snprintf(text, 80, "%s of %s", one ? "a JSON array" : forms[look->form],
              one ? "messages" : shapes[look->shape]);
 }
 
 void dataset_note(const char *path) {
-    char name[80];
+    char name[80], separator;
     dataset_look look;
     dataset_look_at(path, &look);
+    if (look.shape == DATASET_NONE && is_file(path) && dataset_is_table(path, &separator))
+        tool_message("warning: %s is a table (CSV), but this verb reads it as plain text, column "
+                     "names and separators included",
+                     path);
     if (look.shape == DATASET_NONE || *look.why) return;
     dataset_name(&look, name);
     tool_message("warning: %s has the format %s, but this verb reads it as plain text, JSON syntax "

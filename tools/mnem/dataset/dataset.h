@@ -16,8 +16,8 @@ typedef enum dataset_shape {
     DATASET_MESSAGES, /* {"messages": [{"role", "content"}]}, perhaps with "tools" */
     DATASET_LISTS,    /* [{"role", "content"}], as the chat's /save writes */
     DATASET_SHAREGPT, /* {"conversations": [{"from", "value"}]} */
-    DATASET_ALPACA,   /* {"instruction", "input", "output"} */
-    DATASET_PROMPTS,  /* {"prompt", "completion"} */
+    DATASET_ALPACA,   /* {"instruction", "input", "output"}, or Dolly's names of them */
+    DATASET_PROMPTS,  /* {"prompt", "completion"}, and other names of such a pair */
     DATASET_TEXTS,    /* {"text"}: a document, no conversation */
     DATASET_OTHER
 } dataset_shape;
@@ -31,8 +31,10 @@ typedef enum dataset_form {
 typedef struct dataset_look {
     dataset_shape shape;
     dataset_form form;
-    char key[48];  /* the first element's first member; "": it has none */
-    char why[240]; /* why the first element can't be read; "": it can, or is no JSON */
+    char keys[160];   /* the first element's members: "a", "b" and "c"; "": it has none */
+    char list[48];    /* one of them that is a list of objects; "": none is */
+    bool preferences; /* it has an answer that was chosen, and one that was rejected */
+    char why[240];    /* why the first element can't be read; "": it can, or is no JSON */
 } dataset_look;
 
 /* By the first element; a file that can't be read is DATASET_NONE. */

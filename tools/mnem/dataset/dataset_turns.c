@@ -1,7 +1,8 @@
 /* dataset_turns.c: see dataset_turns.h. Members and speakers are named as data sets have them:
  *
  *     ShareGPT  "conversations" of {"from": "human" or "gpt", "value"}, perhaps "system"
- *     Alpaca    "instruction", "input", "output", perhaps "system" and "history" */
+ *     Alpaca    "instruction", "input", "output", perhaps "system" and "history"
+ *     Dolly     "instruction", "context", "response" */
 #include "dataset/dataset_turns.h"
 
 #include <stdio.h>
@@ -45,9 +46,25 @@ static bool add_part(json_t *all, const json_t *element, const char *key, const 
     return false;
 }
 
-static bool add_prompt(json_t *all, const json_t *element, reason *r) {
-    return add_part(all, element, "prompt", "user", r) &&
-           add_part(all, element, "completion", "assistant", r);
+bool dataset_pair(const json_t *element, const char **question, const char **answer) {
+    static const char *const pairs[][2] = {{"prompt", "completion"},
+                                           {"prompt", "response"},
+                                           {"question", "answer"},
+                                           {"question", "response"},
+                                           {"input", "output"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        *question = pairs[i][0];
+        *answer = pairs[i][1];
+        if (json_object_get(element, *question) && json_object_get(element, *answer))
+            return i == 0 || !json_object_get(element, "text");
+    }
+    return false;
+}
+
+static bool add_prompt(json_t *all, const json_t *element, const char *question, const char *answer,
+                       reason *r) {
+    return add_part(all, element, question, "user", r) &&
+           add_part(all, element, answer, "assistant", r);
 }
 
 /* ---- messages ---- */
@@ -122,12 +139,20 @@ static bool add_conversation(json_t *all, const json_t *element, char *why, size
     return json_is_array(list);
 }
 
-/* ---- Alpaca ---- */
+/* ---- Alpaca, Dolly ---- */
+
+const char *dataset_instruction(const json_t *element) {
+    if (!json_object_get(element, "instruction")) return NULL;
+    return json_object_get(element, "output")     ? "output"
+           : json_object_get(element, "response") ? "response"
+                                                  : NULL;
+}
 
 /* The question: the instruction, and behind an empty line the input. */
 static json_t *question_of(const json_t *element) {
     json_t *instruction = json_object_get(element, "instruction");
     const json_t *input = json_object_get(element, "input");
+    if (!input) input = json_object_get(element, "context");
     const char *text = json_string_value(input);
     if (!json_is_string(instruction) || (input && !text && !json_is_null(input))) return NULL;
     if (!text || !*text) return json_incref(instruction);
@@ -149,15 +174,20 @@ static bool add_history(json_t *all, const json_t *element) {
 }
 
 static bool add_instruction(json_t *all, const json_t *element, char *why, size_t size) {
-    json_t *question = question_of(element), *output = json_object_get(element, "output");
+    const char *answer = dataset_instruction(element);
+    const char *input = json_object_get(element, "input") || !json_object_get(element, "context")
+                            ? "input"
+                            : "context";
+    json_t *question = question_of(element), *output = json_object_get(element, answer);
     const bool good = question && json_is_string(output) && add_system(all, element) &&
                       add_history(all, element) && add(all, "user", question) &&
                       add(all, "assistant", output);
     json_decref(question);
     if (!good)
         snprintf(why, size,
-                 "\"instruction\", \"input\" and \"output\" must be strings, and \"history\" a "
-                 "list of pairs of strings");
+                 "\"instruction\", \"%s\" and \"%s\" must be strings, and \"history\" a "
+                 "list of pairs of strings",
+                 input, answer);
     return good;
 }
 
@@ -168,12 +198,11 @@ static bool add_all(json_t *all, const json_t *element, char *why, size_t size) 
     if (messages) return add_messages(all, messages, &(reason){why, size});
     if (json_is_array(element) && json_array_size(element) && dataset_is_messages(element))
         return json_array_extend(all, (json_t *)element) == 0;
-    if (json_object_get(element, "prompt") && json_object_get(element, "completion"))
-        return add_prompt(all, element, &(reason){why, size});
     if (json_object_get(element, "conversations")) return add_conversation(all, element, why, size);
-    if (json_object_get(element, "instruction") && json_object_get(element, "output"))
-        return add_instruction(all, element, why, size);
-    return false;
+    if (dataset_instruction(element)) return add_instruction(all, element, why, size);
+    const char *question, *answer;
+    return dataset_pair(element, &question, &answer) &&
+           add_prompt(all, element, question, answer, &(reason){why, size});
 }
 
 /* ---- as templates take them ---- */

@@ -238,8 +238,9 @@ static void print_tensors(const info *i) {
 static void print_text(const info *i, const info_options *o) {
     print_file(i);
     if (*i->why_not_run) {
-        info_line("runs", "no");
-        tool_outf("%-14s %s\n", "", i->why_not_run);
+        char text[800];
+        snprintf(text, sizeof text, "no: %s", i->why_not_run);
+        if (tool_out_flush()) tool_wrap(stdout, "runs           ", text);
     } else {
         info_transformer_print(&i->transformer);
     }

@@ -147,7 +147,8 @@ static merge_options asked;
 TOOL_VERB(
     merge, "MODEL ADAPTER OUT", 2, 2, "merge a low-rank adapter into a model",
     "Writes MODEL with the adapter added to its weights, as one file that needs no adapter.\n"
-    "ADAPTER is what `mnem train --lora` writes, or any adapter that llama.cpp opens. MODEL is\n"
+    "ADAPTER is what `mnem train --lora` writes, a folder of PEFT, or any adapter that llama.cpp\n"
+    "opens. MODEL is\n"
     "read row by row, so that it may be larger than memory. OUT appears only when it is\n"
     "complete. An existing model OUT is then replaced; any other existing file is refused.\n"
     "\n"

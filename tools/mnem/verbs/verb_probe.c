@@ -200,7 +200,7 @@ TOOL_VERB(
     "\n"
     "The result is stored in $XDG_STATE_HOME/mnem (~/.local/state/mnem) under a fingerprint of\n"
     "the machine; plan and bench read it for the highest speed that is possible. With a MODEL\n"
-    "a stored result is used (--refresh measures again), and\n"
+    "a stored result is used (--refresh measures anew), and\n"
     "the operators of a run with these options are placed on the roofline: their exact bytes\n"
     "and multiply-adds, what limits each, and the least time that each can take.\n",
     "mnem probe  # measure everything, in about six seconds\n"

@@ -261,7 +261,8 @@ static int verb_train(const tool_args *args) {
     if (code == TOOL_OK && run.asked->dry_run)
         code = train_plan_ways(&run);
     else if (code == TOOL_OK && !run.finished) {
-        code = create(&run);
+        if (!run.asked->export) code = train_folder_room(&run);
+        if (code == TOOL_OK) code = create(&run);
         if (code == TOOL_OK) code = run.asked->export ? train_export(&run) : train_on(&run);
     }
     return close_run(&run, code);
@@ -294,16 +295,16 @@ static const tool_option options[] = {
     {"init", 'm', "MODEL", TOOL_VALUE_TEXT, AT(init), .also = "model model-name-or-path",
      .help = "start from this model's weights and vocabulary instead of random ones"},
     {"lora", 0, "R", TOOL_VALUE_COUNT, AT(lora), .least = 1, .most = 65536,
+     .also = "lora-r lora-rank r",
      .help = "train low-rank adapters of rank R on the model of --init, which may be quantized and "
              "stays frozen"},
     {"lora-alpha", 0, "X", TOOL_VALUE_REAL, AT(lora_alpha), .least = 0.001, .most = 1e6,
      .help =
          "scale of the adapters: their output is multiplied by X / R (default: twice the rank)"},
     {"lora-targets", 0, "NAMES", TOOL_VALUE_TEXT, AT(lora_targets),
-     .choices = "q k v qkv o gate up down",
+     .choices = "q k v qkv o gate up down", .also = "target-modules lora-target-modules",
      .help = "matrices of each layer that get an adapter, of q, k, v, qkv, o, gate, up and down "
-             "(PEFT: q_proj ...), "
-             "separated by commas (default: all)"},
+             "(PEFT: q_proj ..., all-linear), separated by commas (default: all)"},
     {"masked", 0, NULL, TOOL_VALUE_FLAG, AT(masked),
      .help = "keep the zeros in the matrices of --init: a pruned model stays pruned, a 2:4 model "
              "stays 2:4"},
@@ -336,8 +337,17 @@ static const tool_option options[] = {
     {"stop-after", 0, "N", TOOL_VALUE_NUMBER, AT(stop_after), .least = 1, .most = TRAIN_STEPS_MAX,
      .help = "stop after step N with a checkpoint, as Ctrl-C does; --resume continues"},
     {"save-every", 0, "N", TOOL_VALUE_NUMBER, AT(save_every), .least = 1, .most = TRAIN_STEPS_MAX,
+     .also = "save-steps",
      .help = "number of steps between checkpoints (default: as many as take about a minute)"},
     TOOL_GROUP(tool_batch_options, AT(training)),
+    {"batch-per-rank", 0, "N", TOOL_VALUE_COUNT, AT(batch_each), .least = 1, .most = 1 << 20,
+     .also = "per-device-train-batch-size",
+     .help = "instead of --batch: N sequences per training step for each rank (without mpirun "
+             "there is one)"},
+    {"accumulate", 0, "N", TOOL_VALUE_COUNT, AT(accumulate), .least = 1, .most = 1 << 20,
+     .also = "gradient-accumulation-steps grad-accumulation-steps",
+     .help = "multiply --batch, or --batch-per-rank, by N; how many of these sequences run "
+             "together is still chosen to fit the budget, or --micro-batch (default: 1)"},
     {"shard", 0, "WHAT", TOOL_VALUE_CHOICE, AT(shard),
      .choices = "none optimizer gradients weights",
      .help =
@@ -358,6 +368,15 @@ static const tool_option options[] = {
     TOOL_GROUP(tool_types_options, AT(training)),
     {"rate", 0, "X", TOOL_VALUE_REAL, AT(rate), .least = 0, .most = 10, .also = "learning-rate lr",
      .help = "peak learning rate (default: the config's: 0.002 for 5m; 0.001 with --lora)"},
+    {"warmup", 0, "N", TOOL_VALUE_NUMBER, AT(warmup), .least = 0, .most = TRAIN_STEPS_MAX,
+     .also = "warmup-steps",
+     .help = "number of steps in which the learning rate rises to its peak; afterwards it falls "
+             "along a cosine (default: the config's: 100 for 5m; 20 with --lora; at most a tenth "
+             "of the steps)"},
+    {"weight-decay", 0, "X", TOOL_VALUE_REAL, AT(weight_decay), .least = 0, .most = 10,
+     .help = "weight decay of AdamW (default: the config's: 0.2 for 5m; 0 with --lora)"},
+    {"clip", 0, "X", TOOL_VALUE_REAL, AT(clip), .least = 0, .most = 1e9, .also = "max-grad-norm",
+     .help = "largest norm of the gradient; 0 does not limit it (default: 1)"},
     TOOL_GROUP(tool_dropout_options, AT(training)),
     {"heldout", 0, "X", TOOL_VALUE_REAL, AT(heldout), .least = 0, .most = 0.9,
      .help = "fraction at the end of the text that is held out for validation (default: 0.03)"},
@@ -412,6 +431,9 @@ TOOL_VERB(
     "  {\"instruction\": \"Greet.\", \"input\": \"\", \"output\": \"Hello!\"}\n"
     "  {\"conversations\": [{\"from\": \"human\", \"value\": \"Hi\"},\n"
     "                     {\"from\": \"gpt\", \"value\": \"Hello!\"}]}\n"
+    "\n"
+    "Other names of the third and fourth form are prompt and response, question and answer, input\n"
+    "and output, and instruction, context and response.\n"
     "\n"
     "Conversations (all forms but the first) need --init: the chat template of that model, or\n"
     "--template, renders them as text, and only the assistant's messages count in the loss.\n"

@@ -431,6 +431,13 @@ const mnem__hf_family *mnem__hf_family_find(const char *class_name) {
     return NULL;
 }
 
+const mnem__hf_family *mnem__hf_family_of(const char *architecture) {
+    const mnem__hf_family *family;
+    for (int i = 0; (family = family_at(i)); i++)
+        if (strcmp(family->architecture, architecture) == 0) return family;
+    return NULL;
+}
+
 void mnem__hf_family_names(char *text, size_t size) {
     static const char more[] = ", ...";
     const mnem__hf_family *family;

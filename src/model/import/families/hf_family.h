@@ -163,6 +163,8 @@ typedef struct mnem__hf_family {
 
 /* NULL: none. */
 const mnem__hf_family *mnem__hf_family_find(const char *class_name);
+/* The first that becomes this architecture; NULL: none. */
+const mnem__hf_family *mnem__hf_family_of(const char *architecture);
 /* "LlamaForCausalLM, ...": the first of each, as many as there is space for. */
 void mnem__hf_family_names(char *text, size_t size);
 /* The row for base, of a layer or outside; NULL. */

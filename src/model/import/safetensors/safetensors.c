@@ -410,6 +410,13 @@ mnem_status mnem__safetensors_open(const char *folder, mnem__safetensors *st) {
     return status;
 }
 
+mnem_status mnem__safetensors_open_one(const char *folder, const char *name,
+                                       mnem__safetensors *st) {
+    *st = (mnem__safetensors){0};
+    st->part = mnem__calloc(MNEM__IMPORT_TAG, 1, sizeof *st->part);
+    return st->part ? open_part(st, folder, name) : mnem__heap_status();
+}
+
 mnem_status mnem__st_read(const mnem__safetensors *st, const mnem__st_tensor *t, uint64_t offset,
                           uint64_t bytes, void *out) {
     return mnem__gguf_part_read(&st->part[t->part], t->name, t->offset + offset, bytes, out);

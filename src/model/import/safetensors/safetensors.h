@@ -38,6 +38,8 @@ typedef struct mnem__safetensors {
 /* Opens what a folder has; close in any case. MNEM_UNSUPPORTED: pickled weights only;
  * MNEM_BAD_FILE: a header that lies, an index that names what isn't there. */
 mnem_status mnem__safetensors_open(const char *folder, mnem__safetensors *st);
+/* Opens one file of a folder. */
+mnem_status mnem__safetensors_open_one(const char *folder, const char *name, mnem__safetensors *st);
 void mnem__safetensors_close(mnem__safetensors *st);
 
 /* Bytes [offset, offset + bytes) of a tensor. MNEM_IO; MNEM_BAD_FILE: the file was written to. */

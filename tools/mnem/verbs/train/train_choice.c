@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "verbs/train/train_tool.h"
 
@@ -128,6 +129,7 @@ static int set_lora(const train_options *asked, train_config *c) {
     c->lora_alpha = asked->lora_alpha;
     const char *targets = asked->lora_targets ? asked->lora_targets : "";
     uint32_t set;
+    if (!strcmp(targets, "all-linear") || !strcmp(targets, "all")) targets = "";
     if (*targets && mnem_lora_targets_parse(targets, &set) != MNEM_OK)
         return tool_usage("train", "--lora-targets is wrong: %s", mnem_last_error());
     if (!copy_targets(targets, c->lora_targets, sizeof c->lora_targets))
@@ -209,7 +211,9 @@ static void set_length(const train_options *asked, train_config *c) {
         c->time = asked->seconds;
     }
     const bool fitted = given || usual || c->epochs > 0;
-    if (c->steps && c->warmup > (fitted ? c->steps / 10 : c->steps)) c->warmup = c->steps / 10;
+    const bool said = tool_given(&asked->args, "warmup");
+    const int64_t most = fitted && !said ? c->steps / 10 : c->steps;
+    if (c->steps && c->warmup > most) c->warmup = said ? c->steps : c->steps / 10;
 }
 
 /* Two lengths would have to quietly be one. */
@@ -242,11 +246,42 @@ static void set_rate(const train_options *asked, train_config *c) {
     c->rate = asked->rate;
 }
 
+/* A resumed run has its batch, which --accumulate alone doesn't multiply again. */
+static int set_batch(const train_options *asked, train_config *c) {
+    const bool all = tool_given(&asked->args, "batch");
+    const bool each = tool_given(&asked->args, "batch-per-rank");
+    if (all && each)
+        return tool_usage("train", "--batch and --batch-per-rank (--per-device-train-batch-size) "
+                                   "both set the sequences of a step: give one of them");
+    int64_t batch = all    ? asked->training.batch
+                    : each ? (int64_t)asked->batch_each * train_ranks()
+                           : c->batch;
+    if (tool_given(&asked->args, "accumulate") && (all || each || !asked->resume))
+        batch *= asked->accumulate;
+    if (batch > 1 << 20)
+        return tool_usage("train", "a step of %lld sequences is too large; at most %d are allowed",
+                          (long long)batch, 1 << 20);
+    c->batch = (int32_t)batch;
+    return TOOL_OK;
+}
+
+/* PEFT's names have spaces between. */
+static bool is_target(const train_options *asked, const char *path) {
+    uint32_t set;
+    return asked->lora_targets && access(path, F_OK) != 0 &&
+           mnem_lora_targets_parse(path, &set) == MNEM_OK;
+}
+
 static int set_data(const train_options *asked, train_config *c) {
     int code = asked->data ? train_config_add(asked->data, c) : TOOL_OK;
     for (int i = 0; i < asked->args.operands && code == TOOL_OK; i++) {
         const char *path = asked->args.operand[i];
         if (asked->resume && train_resume_is_folder(path)) continue;
+        if (is_target(asked, path))
+            return tool_usage("train",
+                              "%s is not a file, but a matrix for --lora-targets, whose names are "
+                              "separated by commas: --lora-targets %s,%s",
+                              path, asked->lora_targets, path);
         code = train_config_add(path, c);
     }
     return code;
@@ -263,14 +298,17 @@ int train_config_say(const train_options *asked, train_config *c) {
     if (asked->config) set_base(asked->config, c);
     if (tool_given(&asked->args, "vocab")) c->vocab = asked->vocab;
     if (tool_given(&asked->args, "ctx")) c->context = asked->context;
-    if (tool_given(&asked->args, "batch")) c->batch = asked->training.batch;
     if (tool_given(&asked->args, "time")) c->time = asked->seconds;
     if (tool_given(&asked->args, "dropout")) c->dropout = asked->training.dropout;
     if (tool_given(&asked->args, "heldout")) c->heldout = asked->heldout;
     if (tool_given(&asked->args, "seed")) c->seed = asked->seed;
+    if (tool_given(&asked->args, "warmup")) c->warmup = (int64_t)asked->warmup;
+    if (tool_given(&asked->args, "weight-decay")) c->weight_decay = asked->weight_decay;
+    if (tool_given(&asked->args, "clip")) c->clip = asked->clip;
     set_rate(asked, c);
     set_texts(asked, c);
-    return set_data(asked, c);
+    code = set_batch(asked, c);
+    return code == TOOL_OK ? set_data(asked, c) : code;
 }
 
 /* Who learns from a teacher, or makes up for what was pruned, is to say what whole models say:

@@ -218,7 +218,14 @@ static int read_key(const char *path, const char *key, json_t *value, train_conf
         say_wrong(path, &fields[i], value);
         return TOOL_FAILED;
     }
-    return tool_failed("the config %s has the unknown key \"%s\": remove or correct it", path, key);
+    char known[1024] = "";
+    for (int i = 0; i < FIELDS; i++) {
+        const size_t n = strlen(known);
+        snprintf(known + n, sizeof known - n, " %s", fields[i].name);
+    }
+    return tool_failed("the config %s has the unknown key \"%s\": remove or correct it; the known "
+                       "keys are:%s",
+                       path, key, known);
 }
 
 static json_t *load_object(const char *path) {

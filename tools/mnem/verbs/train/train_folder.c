@@ -18,7 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "output_file.h"
@@ -292,4 +294,45 @@ int train_folder_spool(train_run *run) {
     for (int32_t i = 0; i < run->config.files && code == TOOL_OK; i++)
         if (!strcmp(run->config.file[i], "-")) code = spool(run, i);
     return code;
+}
+
+/* ---- the disk ---- */
+
+/* Bytes that a new file may have, and all of them together; UINT64_MAX: not limited, or not known.
+ */
+static void look_at_disk(const char *folder, uint64_t *one, uint64_t *all) {
+    struct rlimit limit;
+    struct statvfs about;
+    *one = *all = UINT64_MAX;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        *one = limit.rlim_cur;
+    if (statvfs(folder, &about) == 0 && about.f_blocks > 0)
+        *all = (uint64_t)about.f_bavail * about.f_frsize;
+}
+
+/* A checkpoint replaces the one before, which stands until then; the result comes last. */
+int train_folder_room(const train_run *run) {
+    const mnem_train_plan *p = &run->plan;
+    const uint64_t checkpoint = p->weight_bytes + p->optimizer_bytes;
+    const uint64_t result = run->config.lora ? p->weight_bytes : p->weight_bytes / 2;
+    const bool saved = access(train_path(run, "checkpoint"), F_OK) == 0;
+    const bool again = run->asked->save_every || train_times_of(run).saves > 1;
+    const uint64_t more = saved ? 0 : result > checkpoint || !again ? result : checkpoint;
+    char needed[TOOL_TEXT], each[TOOL_TEXT], free_text[TOOL_TEXT];
+    uint64_t one, all;
+    if (train_follows()) return TOOL_OK;
+    look_at_disk(run->out, &one, &all);
+    tool_size(checkpoint, each);
+    if (checkpoint > one)
+        return tool_failed(
+            "a checkpoint of this run takes %s, but files may have %s at most (ulimit "
+            "-f): raise that limit",
+            each, tool_size(one, free_text));
+    if (checkpoint + more <= all) return TOOL_OK;
+    return tool_failed(
+        "the disk of %s has %s free, but the files of this run need %s: a checkpoint "
+        "takes %s, the result %s: free some space, or choose an --out on another "
+        "disk",
+        run->out, tool_size(all, free_text), tool_size(checkpoint + more, needed), each,
+        tool_size(result, (char[TOOL_TEXT]){0}));
 }

@@ -137,15 +137,22 @@ mnem_status train_look(train_run *run) {
 
 /* ---- how long ---- */
 
-/* Steps to come that have a look, or a sample. */
+bool train_stops_before(const train_run *run) {
+    const uint64_t stop = run->asked->stop_after;
+    return stop && stop < (uint64_t)run->config.steps;
+}
+
+/* Steps to come that have a look, or a sample. A run that --stop-after ends has none at its end. */
 static int64_t looks_of(const train_run *run, bool with_sample) {
-    const int64_t every = look_every(run), steps = run->config.steps, before = run->steps_before;
+    const bool stops = train_stops_before(run);
+    const int64_t every = look_every(run), before = run->steps_before, at_end = !stops;
+    const int64_t last = stops ? (int64_t)run->asked->stop_after : run->config.steps - 1;
     const int64_t half = every * (VALIDATIONS / 2);
-    const int64_t between = every > 0 && before < steps ? (steps - 1) / every - before / every : 0;
-    if (!with_sample) return run->validation.count ? between + 1 : 0;
+    const int64_t between = every > 0 && before < last ? last / every - before / every : 0;
+    if (!with_sample) return run->validation.count ? between + at_end : 0;
     if (run->args->quiet) return 0;
-    if (run->asked->sample || run->args->verbose) return between + 1;
-    return before < half && half < steps ? 2 : 1;
+    if (run->asked->sample || run->args->verbose) return between + at_end;
+    return (before < half && half <= last) + at_end;
 }
 
 /* A forward pass multiplies a third of what a step does, half where most weights are frozen. */
@@ -163,7 +170,9 @@ static double checkpoint_seconds(const train_run *run) {
 }
 
 int64_t train_steps_left(const train_run *run) {
-    const int64_t left = run->config.steps - run->steps_before;
+    const int64_t end =
+        train_stops_before(run) ? (int64_t)run->asked->stop_after : run->config.steps;
+    const int64_t left = end - run->steps_before;
     return left > 0 ? left : 0;
 }
 

@@ -37,6 +37,8 @@ static int fail_run(const train_run *run, mnem_status status) {
         tool_message(
             "the last checkpoint, %s, is complete: mnem train --out %s --resume continues from it",
             path, run->out);
+    else if (status != MNEM_CANCELLED && !train_follows())
+        tool_message("the run in %s has no checkpoint yet: what it has learned is lost", run->out);
     return code;
 }
 
@@ -86,7 +88,9 @@ static int set_length(train_run *run, loop *l) {
     if (said != MNEM_OK) return tool_fail(said);
     const int64_t least = (int64_t)mnem_trainer_steps(run->trainer) + 1;
     if (run->config.steps < least) run->config.steps = least;
-    if (run->config.warmup > run->config.steps / 10) run->config.warmup = run->config.steps / 10;
+    const int64_t warmup =
+        tool_given(run->args, "warmup") ? run->config.steps : run->config.steps / 10;
+    if (run->config.warmup > warmup) run->config.warmup = warmup;
     const mnem_schedule schedule = train_schedule(&run->config);
     const mnem_status status = mnem_trainer_schedule_set(run->trainer, &schedule);
     if (status != MNEM_OK) return tool_fail(status);

@@ -8,7 +8,7 @@
 
 #include "verbs/train/train_tool.h"
 
-enum { TRAIN_STEPS = 64 };
+enum { TRAIN_STEPS = 96 };
 
 static const char *type_text(mnem_type type) {
     return type == MNEM_TYPE_BF16 ? "bf16" : type == MNEM_TYPE_F16 ? "f16" : "f32";
@@ -41,10 +41,13 @@ static void recomputed_text(const mnem_train_plan *p, char *text, size_t n) {
     }
 }
 
-/* "2000 steps", or "2 of 2000 steps left" of a run that goes on. */
+/* "2000 steps", "2 of 2000 steps left" of a run that goes on, "2 of 9 steps (--stop-after 2)". */
 static const char *steps_text(const train_run *run, char text[TRAIN_STEPS]) {
     const long long all = (long long)run->config.steps, left = (long long)train_steps_left(run);
-    if (run->steps_before)
+    if (train_stops_before(run))
+        snprintf(text, TRAIN_STEPS, "%lld of %lld steps (--stop-after %llu)", left, all,
+                 (unsigned long long)run->asked->stop_after);
+    else if (run->steps_before)
         snprintf(text, TRAIN_STEPS, "%lld of %lld step%s left", left, all, tool_s((uint64_t)all));
     else
         snprintf(text, TRAIN_STEPS, "%lld step%s", all, tool_s((uint64_t)all));
@@ -269,13 +272,21 @@ static size_t add_epochs(const train_run *run, char *text, size_t size) {
                             usual ? " (default; see --epochs)" : "");
 }
 
+static void add_length(const train_run *run, char *text, size_t size) {
+    char steps[TRAIN_STEPS];
+    size_t n = 0;
+    if (run->config.steps) n = (size_t)snprintf(text, size, " · %s", steps_text(run, steps));
+    n += add_epochs(run, text + n, size - n);
+    n += add_times(run, text + n, size - n);
+    if (!run->asked->dry_run) snprintf(text + n, size - n, " · writes to %s", run->out);
+}
+
 /* "1.2 M tokens of text, 3 % held out · 2000 steps, 5.2 epochs, about 12 min" */
 static void print_data_line(FILE *file, const train_run *run) {
-    const train_config *c = &run->config;
     const mnem_corpus_info *i = &run->corpus_info;
     char text[600 + TRAIN_DATA_NAME + PATH_MAX], tokens[TOOL_TEXT], held[TOOL_TEXT];
     size_t n;
-    char name[TRAIN_DATA_NAME], steps[TRAIN_STEPS];
+    char name[TRAIN_DATA_NAME];
     train_data_name(run, name);
     tool_exact(run->validation.tokens, held);
     if (i->rows)
@@ -288,10 +299,7 @@ static void print_data_line(FILE *file, const train_run *run) {
     else
         n = (size_t)snprintf(text, sizeof text, "%s tokens of text, %s held out%s%s",
                              tool_exact(i->tokens, tokens), held, *name ? " · " : "", name);
-    if (c->steps) n += (size_t)snprintf(text + n, sizeof text - n, " · %s", steps_text(run, steps));
-    n += add_epochs(run, text + n, sizeof text - n);
-    n += add_times(run, text + n, sizeof text - n);
-    if (!run->asked->dry_run) snprintf(text + n, sizeof text - n, " · writes to %s", run->out);
+    if (!run->asked->export) add_length(run, text + n, sizeof text - n);
     tool_wrap_dim(file, "", text);
 }
 

@@ -48,7 +48,11 @@ static const struct {
     const char *option, *key;
 } same[] = {{"batch", "batch"},
             {"ctx", "context"},
+            {"batch-per-rank", "batch"},
             {"rate", "rate"},
+            {"warmup", "warmup"},
+            {"weight-decay", "weight_decay"},
+            {"clip", "clip"},
             {"dropout", "dropout"},
             {"heldout", "heldout"},
             {"seed", "seed"},

@@ -45,8 +45,10 @@ typedef struct train_options {
     tool_template_asked template;
     const char *data, *config, *out, *init, *lora_targets, *distill, *sample;
     int32_t lora, context, vocab, distill_on, shard; /* the last two: of their words */
+    int32_t batch_each, accumulate;
     double lora_alpha, distill_weight, distill_temperature, seconds, epochs, rate, heldout;
-    uint64_t steps, tokens, stop_after, save_every, seed;
+    double weight_decay, clip;
+    uint64_t steps, tokens, stop_after, save_every, seed, warmup;
     const char *trace, *export; /* export: the file; NULL: the run goes on */
     bool any_bytes, resume, dry_run, masked, no_history, adapt;
 } train_options;
@@ -210,6 +212,8 @@ int train_folder_open(train_run *run);
 int train_folder_spool(train_run *run);
 /* The run has begun: config.json and what it needs appear in the folder. */
 int train_folder_keep(train_run *run);
+/* Has the disk room for the checkpoints and the result? Asked before the weights are read. */
+int train_folder_room(const train_run *run);
 /* What a run made that didn't begin is taken away. */
 void train_folder_close(train_run *run);
 
@@ -282,7 +286,9 @@ void train_slow_end(train_slow *slow);
 bool train_wants_look(const train_run *run, uint64_t step);
 /* The loss of held-out text and a sample, unless this step has them. */
 mnem_status train_look(train_run *run);
-/* Steps that a run has still to do; 0 where their number isn't known. */
+/* Does --stop-after end the run before its last step? */
+bool train_stops_before(const train_run *run);
+/* Steps that the run, or this part of it, has still to do; 0 where their number isn't known. */
 int64_t train_steps_left(const train_run *run);
 /* Predicted seconds of these; zeros: not known. */
 typedef struct train_times {

@@ -20,6 +20,7 @@ bool train_is_chat(const train_run *run) {
  */
 static int check_look(const char *path, const dataset_look *look) {
     char name[80];
+    const char *each = look->form == DATASET_ARRAY ? ".[] | " : "";
     dataset_name(look, name);
     if (look->shape == DATASET_NONE) return TOOL_OK;
     if (*look->why)
@@ -27,12 +28,22 @@ static int check_look(const char *path, const dataset_look *look) {
             "%s begins as JSON, but is not valid: %s; correct it, or use --any-bytes "
             "to train on its text unchanged",
             path, look->why);
+    if (look->preferences)
+        return tool_failed(
+            "%s has \"chosen\" and \"rejected\" answers, but learning from preferences is not "
+            "supported. To learn the chosen answers, make \"messages\" or \"prompt\" and "
+            "\"completion\" of them, as jq -c '%s{prompt, completion: .chosen}' does",
+            path, each);
+    if (*look->list && look->form != DATASET_ARRAY)
+        return tool_failed("%s is one object, whose member \"%s\" has the records: take them out "
+                           "with jq -c '.%s[]' %s > data.jsonl",
+                           path, look->list, look->list, path);
     return tool_failed(
-        "%s is %s, but its first record has %s%s%s instead of \"text\", \"messages\", \"prompt\" "
-        "and \"completion\", \"conversations\" (ShareGPT), or \"instruction\" and \"output\" "
-        "(Alpaca): rename its fields; --any-bytes trains on the file unchanged",
-        path, name, *look->key ? "\"" : "", *look->key ? look->key : "no members",
-        *look->key ? "\"" : "");
+        "%s is %s that have %s, which are none of the known forms: \"messages\"; \"prompt\" and "
+        "\"completion\" (or \"response\"); \"question\" and \"answer\"; \"instruction\" and "
+        "\"output\" (or \"response\"); \"conversations\"; \"text\". Rename the fields, as jq -c "
+        "'%s{prompt: .A, completion: .B}' does; --any-bytes trains on the file unchanged",
+        path, name, *look->keys ? look->keys : "no members", each);
 }
 
 /* "JSON lines of messages", of all files, each kind once. */

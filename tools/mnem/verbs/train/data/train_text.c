@@ -144,10 +144,9 @@ static int open_chats(train_run *run) {
         const train_chat *chat = &run->chat;
         const bool silent = chat->conversations && chat->unanswered == chat->conversations;
         if (status == MNEM_INVALID && !chat->said && silent)
-            code = tool_failed("none of the %llu conversation%s has an answer to train on (a "
-                               "message with the role \"assistant\"); the first one: %s",
-                               (unsigned long long)chat->conversations, tool_s(chat->conversations),
-                               chat->first_unanswered);
+            code = tool_failed("no conversation (of %llu) has an answer to train on, which is a "
+                               "message with the role \"assistant\"; the first one: %s",
+                               (unsigned long long)chat->conversations, chat->first_unanswered);
         else if (status != MNEM_OK)
             code = train_chat_fail(&reader, status);
     }
