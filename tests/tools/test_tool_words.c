@@ -321,7 +321,7 @@ static void misspelt_options_of_other_tools_are_recognized(void **state) {
 
 static void names_that_are_no_files_say_how_to_get_one(void **state) {
     (void)state;
-    const char *const names[] = {"llama3.2", "mistral:7b", "hf.co/owner/name:Q4_K_M"};
+    const char *const names[] = {"absent3.2", "absent:7b", "hf.co/owner/name:Q4_K_M"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         const tool_result r = RUN("run", names[i], "-p", "x");
         assert_int_equal(r.code, 2);

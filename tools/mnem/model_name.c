@@ -182,8 +182,7 @@ int tool_check_model(const char *verb, const char *name) {
     if (is_peft(name))
         return tool_usage(
             verb,
-            "%s is a PEFT adapter, not a model: mnem run MODEL --lora %s runs it with its "
-            "model",
+            "%s is a PEFT adapter, not a model: mnem run MODEL --lora %s runs it with its model",
             name, name);
     if (access(name, F_OK) == 0) return TOOL_OK;
     near_file(name, near);

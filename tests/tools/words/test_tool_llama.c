@@ -90,7 +90,7 @@ static void names_at_hugging_face_become_a_command(void **state) {
         {"https://huggingface.co/owner/name/resolve/main/a.gguf?download=true",
          "hf download owner/name a.gguf --local-dir ."},
         {"https://huggingface.co/owner/name", "hf download owner/name --local-dir name"},
-        {"llama3.2:1b", "hf download OWNER/NAME FILE.gguf --local-dir ."},
+        {"absent3.2:1b", "hf download OWNER/NAME FILE.gguf --local-dir ."},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const tool_result r = RUN("run", cases[i].name, "-p", "x");
@@ -135,7 +135,7 @@ static void a_model_that_ollama_has_is_named_by_its_file(void **state) {
         has(&r, 2, "Ollama has a model of this name: give its file, ");
         has(&r, 2, "/.ollama/models/blobs/sha256-00ff");
     }
-    const tool_result other = RUN("run", "tiny:1b");
+    const tool_result other = RUN("run", "tiny:absent");
     has(&other, 2, "hf download");
     if (*before)
         setenv("HOME", before, 1);
