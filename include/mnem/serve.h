@@ -46,9 +46,9 @@ typedef struct mnem_scheduler_options {
     int32_t age_milliseconds;  /* waiting time after which no other request overtakes (5,000) */
     int32_t reserve; /* tokens after its prompt for which a request needs pages at its start (64) */
     bool no_sharing; /* prompts share no pages */
-    /* Where the pages of preempted requests are offloaded, mode 0600: a folder, for a new file
-     * without a name, or the name of a file that only this process uses. NULL: the pages of
-     * preempted requests are computed again. */
+    /* Where the pages of preempted requests are offloaded, and snapshots of recurrent states that
+     * have no room; mode 0600: a folder, for a new file without a name, or the name of a file that
+     * only this process uses. NULL: they are computed again. */
     const char *swap;
     uint64_t swap_bytes; /* limit of the swap file (1 GiB) */
     /* The rate of the swap file, written and read, which decides whether pages are offloaded or

@@ -32,8 +32,7 @@ static uint64_t row_at(uint64_t index) {
 
 /* ---- out ---- */
 
-/* Without what would run again from a state that is gone; one that is in the swap file is read
- * back, as long as there are pages. */
+/* Without what would run again from a state that is gone. */
 static bool cut_to_state(mnem__lane *lane) {
     mnem_sequence *of = lane->sequence;
     for (int32_t ready = of->ready; ready > 0; ready = of->ready) {
@@ -48,11 +47,13 @@ static bool cut_to_state(mnem__lane *lane) {
     return false;
 }
 
-void mnem__cache_cut(mnem_scheduler *s) {
-    for (int32_t i = 0; i < s->lanes && mnem__engine_has_states(s->engine); i++) {
-        mnem__lane *lane = &s->lane[i];
-        if (lane->state == MNEM__LANE_CACHED && !cut_to_state(lane)) mnem__lane_free(lane);
-    }
+/* Whether the lane can be saved: its state is live. One that is in the swap file is read back, and
+ * takes that of another lane, which is saved already or has its state in the file then. */
+static bool make_live(mnem_scheduler *s, mnem__lane *lane) {
+    mnem_sequence *of = lane->sequence;
+    if (!mnem__engine_has_states(s->engine)) return true;
+    if (mnem__sequence_is_stored(of, of->ready)) (void)mnem__prefix_free_state(s, lane);
+    return cut_to_state(lane);
 }
 
 /* Cached lanes into order, what was needed last first. */
@@ -100,31 +101,33 @@ static row row_of(const mnem_scheduler *s, int32_t index, uint64_t at) {
     return r;
 }
 
-mnem_status mnem__cache_save(mnem_scheduler *s, int fd, uint64_t bytes_most) {
+mnem_status mnem__cache_save(mnem_scheduler *s, int fd, uint64_t bytes_most, uint64_t *file_end) {
     mnem__checksum sum;
-    mnem__cache_cut(s);
-    int32_t count = sort_lanes(s);
+    const int32_t count = sort_lanes(s);
+    int32_t rows = 0;
     uint64_t at = mnem__align_up(row_at((uint64_t)count), ALIGNMENT);
     mnem__checksum_init(&sum);
     for (int32_t i = 0; i < count; i++) {
-        const mnem__lane *lane = s->order[i];
-        const row r = row_of(s, i, at);
+        mnem__lane *lane = s->order[i];
+        if (lane->state != MNEM__LANE_CACHED || !make_live(s, lane)) continue;
+        s->order[rows] = lane;
+        const row r = row_of(s, rows, at);
         const uint64_t end = at + mnem_sequence_save_bytes(lane->sequence, r.from);
-        if (end > bytes_most) {
-            count = i;
-            break;
-        }
+        if (end > bytes_most) break;
         mnem__checksum_add(&sum, &r, sizeof r);
-        MNEM__TRY(mnem__saved_write(fd, row_at((uint64_t)i), &r, sizeof r));
+        MNEM__TRY(mnem__saved_write(fd, row_at((uint64_t)rows), &r, sizeof r));
         MNEM__TRY(mnem_sequence_save(lane->sequence, lane->ids, r.from, fd, at));
         at = mnem__align_up(end, ALIGNMENT);
+        rows++;
     }
-    const header h = {MAGIC, (uint64_t)count, mnem__checksum_get(&sum)};
+    const header h = {MAGIC, (uint64_t)rows, mnem__checksum_get(&sum)};
+    *file_end = at;
     return mnem__saved_write(fd, 0, &h, sizeof h);
 }
 
 mnem_status mnem_scheduler_cache_save(mnem_scheduler *s, int fd) {
-    return mnem__cache_save(s, fd, UINT64_MAX);
+    uint64_t end;
+    return mnem__cache_save(s, fd, UINT64_MAX, &end);
 }
 
 /* ---- in ---- */

@@ -63,8 +63,7 @@ mnem__lane *mnem__prefix_find(mnem_scheduler *s, uint64_t tree, const int32_t *i
 
 /* ---- opening ---- */
 
-/* A free state from other lanes than this one. */
-static bool evict_other_state(mnem_scheduler *s, mnem__lane *but) {
+bool mnem__prefix_free_state(mnem_scheduler *s, mnem__lane *but) {
     const bool cached = but->state == MNEM__LANE_CACHED;
     if (cached) but->state = MNEM__LANE_BUSY; /* for a moment */
     const bool found = mnem__prefix_evict(s, (mnem_page_count){.states = 1});
@@ -75,7 +74,8 @@ static bool evict_other_state(mnem_scheduler *s, mnem__lane *but) {
 /* A free state for what from goes on from at n, where that is in the swap file. From's own goes
  * last. False: there is none, or what went took that with it. */
 static bool find_state(mnem_scheduler *s, mnem__lane *from, int32_t n) {
-    if (!mnem__sequence_is_stored(from->sequence, n) || evict_other_state(s, from)) return true;
+    if (!mnem__sequence_is_stored(from->sequence, n) || mnem__prefix_free_state(s, from))
+        return true;
     if (!mnem__prefix_evict(s, (mnem_page_count){.states = 1})) return false;
     return mnem__lane_length(from) >= n && mnem__sequence_ready(from->sequence, n) == n;
 }
@@ -95,7 +95,7 @@ mnem_status mnem__prefix_open(mnem_scheduler *s, mnem__lane *from, int32_t *n,
 
 /* From becomes the busy lane itself, cut to what they have in common. */
 static void take_over(mnem_scheduler *s, mnem__lane *from, int32_t n) {
-    if (mnem__sequence_is_stored(from->sequence, n)) (void)evict_other_state(s, from);
+    if (mnem__sequence_is_stored(from->sequence, n)) (void)mnem__prefix_free_state(s, from);
     mnem_sequence_truncate(from->sequence, n);
     from->kept = mnem__max_i32(from->kept, n);
 }

@@ -193,13 +193,16 @@ mnem_status mnem_scheduler_create(const mnem_scheduler_options *options,
     return MNEM_OK;
 }
 
-/* Nobody is set aside any more. A file that can't hold it is left empty. */
+/* Nobody is set aside any more; saves take the place of regions, before the states that some are
+ * read from. A file that can't hold them is left empty. */
 static void keep_cache(mnem_scheduler *s) {
-    mnem__cache_cut(s);
+    uint64_t end = 0, most = s->options.swap_bytes;
+    mnem__swap_stop(&s->swap);
+    if (!s->swap.named) return;
+    if (s->slots_at > 0 && s->slots_at < most) most = s->slots_at;
+    if (mnem__cache_save(s, s->swap.fd, most, &end) != MNEM_OK) end = 0;
     mnem__store_close(s);
-    mnem__swap_end(&s->swap);
-    if (!s->swap.named || mnem__cache_save(s, s->swap.fd, s->options.swap_bytes) == MNEM_OK) return;
-    if (ftruncate(s->swap.fd, 0) != 0) return; /* its head is written last: it is none */
+    if (ftruncate(s->swap.fd, (off_t)end) != 0) return; /* its head is written last: it is none */
 }
 
 void mnem_scheduler_destroy(mnem_scheduler *s) {

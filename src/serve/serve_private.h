@@ -246,6 +246,8 @@ void mnem__prefix_keep(mnem_scheduler *s, mnem__lane *lane);
 mnem_page_count mnem__prefix_evictable(mnem_scheduler *s, const mnem__lane *base, int32_t n);
 /* Gives pages of cached lanes back until so many are free; false: there are no more. */
 bool mnem__prefix_evict(mnem_scheduler *s, mnem_page_count wanted);
+/* A free live state, for which those of cached lanes other than `but` may go; false: none. */
+bool mnem__prefix_free_state(mnem_scheduler *s, mnem__lane *but);
 /* A free lane, for which a cached one other than `but` may go; NULL: none. */
 mnem__lane *mnem__prefix_free_lane(mnem_scheduler *s, const mnem__lane *but);
 
@@ -284,11 +286,9 @@ bool mnem__ends_turn(const mnem_scheduler *s, int32_t id);
 
 /* ---- cache_file.c ---- */
 
-/* Cuts cached prefixes to where their states are, which a save needs. */
-void mnem__cache_cut(mnem_scheduler *s);
-
-/* Saves cached prefixes, as many of them as so many bytes hold, what was needed last first. */
-mnem_status mnem__cache_save(mnem_scheduler *s, int fd, uint64_t bytes_most);
+/* Saves cached prefixes, as many of them as so many bytes hold, what was needed last first. *end:
+ * where the file ends then. */
+mnem_status mnem__cache_save(mnem_scheduler *s, int fd, uint64_t bytes_most, uint64_t *end);
 
 /* ---- serve_step.c ---- */
 

@@ -238,23 +238,26 @@ mnem_status mnem__swap_begin(mnem__swap_file *f) {
     return start_thread(f);
 }
 
+void mnem__swap_stop(mnem__swap_file *f) {
+    if (!f->started) return;
+    pthread_mutex_lock(&f->lock);
+    f->stop = true;
+    pthread_cond_signal(&f->work);
+    pthread_mutex_unlock(&f->lock);
+    mnem__thread_join(&f->thread);
+    mnem_ledger_release(f->ledger, MNEM_KIND_IO, "swap", MNEM__SWAP_STACK_BYTES);
+    f->started = false;
+}
+
 /* Where it can't be cut its head still says that it is nobody's. */
-void mnem__swap_end(mnem__swap_file *f) {
-    if (f->started) {
-        pthread_mutex_lock(&f->lock);
-        f->stop = true;
-        pthread_cond_signal(&f->work);
-        pthread_mutex_unlock(&f->lock);
-        mnem__thread_join(&f->thread);
-        mnem_ledger_release(f->ledger, MNEM_KIND_IO, "swap", MNEM__SWAP_STACK_BYTES);
-        f->started = false;
-        if (f->named && ftruncate(f->fd, 0) != 0) f->named = false;
-    }
+static void empty(const mnem__swap_file *f) {
+    if (ftruncate(f->fd, 0) != 0) return;
 }
 
 void mnem__swap_close(mnem__swap_file *f) {
     if (!f->engine) return; /* never opened */
-    mnem__swap_end(f);
+    if (f->started && f->named) empty(f);
+    mnem__swap_stop(f);
     if (f->fd >= 0) close(f->fd);
     pthread_cond_destroy(&f->work);
     pthread_cond_destroy(&f->done);

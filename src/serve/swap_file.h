@@ -94,8 +94,9 @@ mnem_status mnem__swap_open(mnem__swap_file *file, const char *path, mnem_engine
 void mnem__swap_share(mnem__swap_file *file, const uint64_t *page_bytes);
 /* Forgets what the file held, and starts the thread. */
 mnem_status mnem__swap_begin(mnem__swap_file *file);
-/* No job is under way any more, nor will be: the file is the caller's, empty. */
-void mnem__swap_end(mnem__swap_file *file);
+/* No job is under way any more, nor will be: the file is the caller's. Its head says that it is
+ * nobody's. */
+void mnem__swap_stop(mnem__swap_file *file);
 void mnem__swap_close(mnem__swap_file *file);
 /* Of a save of the sequence, as its job has them. */
 uint64_t mnem__swap_bytes(const mnem__swap_file *file, const mnem_sequence *sequence);

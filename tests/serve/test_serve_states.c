@@ -1,6 +1,7 @@
 /* test_serve_states.c: requests to a model with recurrent layers: what they share through snapshots
  * of states, in memory and in the swap file, and how many are served by few states. */
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -39,6 +40,8 @@ static int tear_down(void **state) {
 }
 
 /* swap: a file so fast that nothing is computed again for its own sake; NULL: none. */
+static bool keeps;
+
 static void open_swap(const mnem_engine_options *options, uint64_t budget, const char *swap,
                       uint64_t swap_bytes) {
     engine_case_open(&c, model, budget, options);
@@ -50,6 +53,7 @@ static void open_swap(const mnem_engine_options *options, uint64_t budget, const
                                       .end_count = 1,
                                       .swap = swap,
                                       .swap_bytes = swap_bytes,
+                                      .keep_cache = keeps,
                                       .swap_bytes_per_s = 1e12};
     must(mnem_scheduler_create(&o, &scheduler));
 }
@@ -340,6 +344,37 @@ static void a_small_file_keeps_some(void **state) {
     close_all();
 }
 
+/* More conversations than live states: their states are in the file when the server ends. */
+static void a_kept_cache_has_the_states_that_were_in_the_file(void **state) {
+    (void)state;
+    static const char path[] = "states.swap";
+    mnem_engine_options o = few;
+    o.snapshots = SEQUENCES; /* room for them, at the next start */
+    keeps = true;
+    make_talk();
+    open_swap(&few, budget_of_three(&few), path, 0);
+    run_turn(0, 1);
+    assert_true(stats_now().snapshots_out >= CLIENTS);
+    close_all();
+    o.pages_fill = false;
+    open_swap(&o, 0, path, 0);
+    for (int i = 0; i < CLIENTS; i++) { /* all that was run, and what goes on from it */
+        serve_ask *a = &talk[1][i];
+        const int32_t n = FIRST + ASKS;
+        memcpy(a->prompt, talk[0][i].prompt, sizeof a->prompt);
+        memcpy(a->prompt + n, talk[0][i].got, (ANSWER - 1) * sizeof *a->prompt);
+        say(a, n + ANSWER - 1, NEW, (uint32_t)i);
+        set(a, n + ANSWER - 1 + NEW, ANSWER);
+        submit(a);
+        serve_run(scheduler, 1000);
+        serve_ask_check(a, "after a restart");
+        assert_int_equal(a->result.cached_tokens, n + ANSWER - 1);
+    }
+    close_all();
+    keeps = false;
+    remove(path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(three_states_serve_eight_clients),
@@ -349,6 +384,7 @@ int main(void) {
         cmocka_unit_test(a_snapshot_in_the_swap_file_is_gone_on_from),
         cmocka_unit_test(a_full_disk_costs_only_the_snapshots),
         cmocka_unit_test(a_small_file_keeps_some),
+        cmocka_unit_test(a_kept_cache_has_the_states_that_were_in_the_file),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
