@@ -82,7 +82,7 @@ mnem_status mnem_engine_frontier(const mnem_model *model, const mnem_engine_opti
     if (status == MNEM_OK) {
         mnem__search_reference(&search, reference_context(&setup, plan));
         search.states = plan->states + plan->snapshots;
-        status = mnem__search_context(&search, plan->context, options->kv, options->chunk);
+        status = mnem__search_context(&search, plan->context);
         if (status == MNEM_OK) status = tell_ways(&search, plan, on_way, context);
         mnem__search_fini(&search);
     }

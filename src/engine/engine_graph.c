@@ -12,8 +12,9 @@ static mnem__choice choice_of(mnem__setup *setup, const mnem_engine_plan *plan, 
     mnem__residency(setup->map, plan->residency_order, plan->matrices_resident, setup->flags);
     setup->threads = plan->threads;
     setup->logits_rows = tokens ? tokens : plan->logits_rows;
-    return (mnem__choice){
-        .context = plan->context, .chunk = tokens ? tokens : plan->chunk, .kv_type = plan->kv_type};
+    mnem__choice choice = mnem__engine_choice(plan);
+    if (tokens) choice.chunk = tokens;
+    return choice;
 }
 
 mnem_status mnem_engine_graph_create(const mnem_model *model, const mnem_engine_options *options,

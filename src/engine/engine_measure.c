@@ -195,6 +195,16 @@ mnem_kv_layout mnem__engine_kv(const mnem__setup *setup, mnem_type type) {
     return mnem__kv_layout_of(&setup->map->shape, type);
 }
 
+int mnem__engine_kv_types(const mnem__setup *setup, mnem_type types[2]) {
+    const mnem_kv_choice kv = setup->options->kv;
+    const mnem_kv_layout q8 = mnem__engine_kv(setup, MNEM_TYPE_Q8_0);
+    types[0] = kv == MNEM_KV_F32    ? MNEM_TYPE_F32
+               : kv == MNEM_KV_Q8_0 ? MNEM_TYPE_Q8_0
+                                    : MNEM_TYPE_F16;
+    types[1] = MNEM_TYPE_Q8_0;
+    return kv == MNEM_KV_AUTO && mnem__kv_layout_fits(&setup->map->shape, &q8) ? 2 : 1;
+}
+
 int32_t mnem__engine_pages_most(const mnem__setup *setup, int32_t context) {
     const mnem_kv_layout layout = {.page_tokens = MNEM__PAGE_TOKENS};
     return setup->sequences * mnem__kv_pages_for(&layout, context);

@@ -13,6 +13,19 @@
 #include "model/weights/weights.h"
 #include "plan/plan_parts.h"
 
+/* What is tried where options leave it open, by all who plan: an engine, a split, ranks. */
+enum { MNEM__CONTEXT_MODEST = 1024, MNEM__CONTEXT_MOST = 4096 };
+enum { MNEM__CHUNK_MODEST = 32, MNEM__CHUNK_MOST = 512 };
+static inline int32_t mnem__context_most(const mnem_transformer *t) {
+    return t->context < 1 ? MNEM__CONTEXT_MOST : mnem__min_i32(t->context, MNEM__CONTEXT_MOST);
+}
+/* MNEM__CHUNK_MOST, half of it, ... 1: the first that a context has. */
+static inline int32_t mnem__chunk_most(int32_t context) {
+    int32_t chunk = MNEM__CHUNK_MOST;
+    while (chunk > context) chunk /= 2;
+    return chunk;
+}
+
 /* What planning chooses. */
 typedef struct mnem__choice {
     int32_t context, chunk;
@@ -67,6 +80,8 @@ mnem_status mnem__graphs_build(const mnem__setup *setup, const mnem__choice *cho
                                mnem__graph_pair *pair);
 void mnem__graphs_destroy(mnem__graph_pair *pair);
 mnem_kv_layout mnem__engine_kv(const mnem__setup *setup, mnem_type type);
+/* The types that options.kv stands for, from the best one; returns how many. */
+int mnem__engine_kv_types(const mnem__setup *setup, mnem_type types[2]);
 /* The pages that all sequences share, as options say: the least, and the most that makes sense. */
 int32_t mnem__engine_pages(const mnem__setup *setup, int32_t context);
 int32_t mnem__engine_pages_most(const mnem__setup *setup, int32_t context);

@@ -17,7 +17,7 @@
 #include "engine/engine_text.h"
 #include "plan/plan_budget.h"
 
-enum { CONTEXT_MAX = 4096, CONTEXT_MODEST = 1024, CONTEXT_SMALL = 128 };
+enum { CONTEXT_SMALL = 128 };
 /* Tokens that a conversation has while it generates, where it may have more. */
 enum { CONTEXT_SHARE = 512 };
 /* The part of a share's pages that is enough to give a sequence a state. */
@@ -33,9 +33,7 @@ typedef struct planner {
 
 /* The graphs of a context are measured when it is first asked for. */
 static bool is_measured(planner *p, int32_t context) {
-    const mnem_engine_options *o = p->setup.options;
-    if (p->status == MNEM_OK)
-        p->status = mnem__search_context(&p->search, context, o->kv, o->chunk);
+    if (p->status == MNEM_OK) p->status = mnem__search_context(&p->search, context);
     return p->status == MNEM_OK;
 }
 
@@ -51,12 +49,11 @@ static mnem__way smallest(planner *p, int32_t context, double seconds) {
 }
 
 static int32_t context_max(const planner *p) {
-    const int32_t context = p->setup.map->shape.context;
-    return context < 1 || context > CONTEXT_MAX ? CONTEXT_MAX : context;
+    return mnem__context_most(&p->setup.map->shape);
 }
 
 static int32_t context_modest(const planner *p) {
-    return mnem__min_i32(context_max(p), CONTEXT_MODEST);
+    return mnem__min_i32(context_max(p), MNEM__CONTEXT_MODEST);
 }
 
 static bool fits(const mnem__way *way, uint64_t budget) {
@@ -131,7 +128,7 @@ static int32_t try_context(planner *p, int32_t context) {
 /* Up to the modest context the planner's own choice is looked at first, which may be larger. */
 static void settle_context(planner *p, mnem_engine_plan *plan) {
     const int32_t wanted = p->options.context_wanted, needed = p->options.context_needed;
-    const bool modest = wanted <= CONTEXT_MODEST;
+    const bool modest = wanted <= MNEM__CONTEXT_MODEST;
     if (p->options.context || !wanted) {
         settle(p, p->options.context);
         return;
@@ -442,13 +439,9 @@ static bool would_fit(void *owner, const mnem_engine_options *options) {
     return p->status == MNEM_OK && bytes > 0 && bytes <= p->budget;
 }
 
-/* What came before counts too; where that is too much, no option helps. */
 static mnem_status say_refused(const planner *p, mnem_engine_plan *plan) {
-    const uint64_t before = peak_before(p);
-    plan->needed_bytes = mnem__max_u64(plan->needed_bytes, before);
-    plan->budget_bytes = p->budget;
-    if (before > p->budget) plan->knob = (mnem_knob){MNEM_KNOB_NONE, 0};
-    return mnem__plan_refuse("plan", plan->needed_bytes, p->budget, "");
+    return mnem__plan_refused("plan", p->setup.options->ledger, &plan->needed_bytes,
+                              &plan->budget_bytes, &plan->knob);
 }
 
 static mnem_status refuse(planner *p, mnem_engine_plan *plan) {

@@ -11,8 +11,7 @@
 #include "ops/core/sparse_form.h"
 #include "plan/plan_machine.h"
 
-enum { GRAPH_POINTS_MAX = 512, CHUNK_MAX = 512 };
-enum { MODEST_CHUNK = 32, MODEST_SLOT = 256 << 10 };
+enum { GRAPH_POINTS_MAX = 512, MODEST_SLOT = 256 << 10 };
 /* Steps of slots for experts: each by a sixteenth more, from the least to at most MIXED_POINTS. */
 enum { SLOTS_PER_STEP = 16, MIXED_POINTS = 256 };
 enum { LOAD_SLOT = 512 << 10 }; /* of this size and more, slots load about as fast as any */
@@ -231,15 +230,13 @@ static mnem_status add_graphs(mnem__search *search, int32_t context, mnem_type k
     return MNEM_OK;
 }
 
-static mnem_status add_chunks(mnem__search *search, int32_t context, mnem_type kv_type,
-                              int32_t chunk) {
+static mnem_status add_chunks(mnem__search *search, int32_t context, mnem_type kv_type) {
+    int32_t chunk = search->setup->options->chunk;
     if (search->setup->map->shape.encoder) /* a text is one pass */
         return add_graphs(search, context, kv_type, context);
     if (chunk) return add_graphs(search, context, kv_type, chunk < context ? chunk : context);
     mnem_status status = MNEM_OK;
-    int32_t largest = CHUNK_MAX;
-    while (largest > context) largest /= 2;
-    for (chunk = largest; chunk >= 1 && status == MNEM_OK; chunk /= 2)
+    for (chunk = mnem__chunk_most(context); chunk >= 1 && status == MNEM_OK; chunk /= 2)
         status = add_graphs(search, context, kv_type, chunk);
     return status;
 }
@@ -250,20 +247,14 @@ void mnem__search_reference(mnem__search *search, int32_t context) {
     if (search->setup->map->shape.encoder) search->reference_generate = 0;
 }
 
-mnem_status mnem__search_context(mnem__search *search, int32_t context, mnem_kv_choice kv,
-                                 int32_t chunk) {
+mnem_status mnem__search_context(mnem__search *search, int32_t context) {
+    mnem_type types[2];
     for (int32_t i = 0; i < search->graph_count; i++)
         if (search->graphs[i].context == context) return MNEM_OK;
     if (search->reference_prompt == 0) mnem__search_reference(search, context);
-    const mnem_kv_layout q8 = mnem__engine_kv(search->setup, MNEM_TYPE_Q8_0);
-    mnem_status status = MNEM_OK;
-    if (kv == MNEM_KV_F32) return add_chunks(search, context, MNEM_TYPE_F32, chunk);
-    if (kv != MNEM_KV_Q8_0) status = add_chunks(search, context, MNEM_TYPE_F16, chunk);
-    if (status == MNEM_OK &&
-        (kv == MNEM_KV_Q8_0 ||
-         (kv == MNEM_KV_AUTO && mnem__kv_layout_fits(&search->setup->map->shape, &q8))))
-        status = add_chunks(search, context, MNEM_TYPE_Q8_0, chunk);
-    return status;
+    const int count = mnem__engine_kv_types(search->setup, types);
+    for (int i = 0; i < count; i++) MNEM__TRY(add_chunks(search, context, types[i]));
+    return MNEM_OK;
 }
 
 /* ---- choosing ---- */
@@ -353,7 +344,7 @@ static void make_modest(mnem__search_ways *list) {
         chunk = mnem__min_i32(chunk, search->graphs[list->graph_first + i].chunk);
     for (int32_t i = 0; i < search->ring_count; i++)
         if (search->rings[i].slot_bytes < slot) slot = search->rings[i].slot_bytes;
-    list->chunk_most = mnem__max_i32(chunk, MODEST_CHUNK);
+    list->chunk_most = mnem__max_i32(chunk, MNEM__CHUNK_MODEST);
     list->slot_most = mnem__max_u64(slot, MODEST_SLOT);
     list->resident_most = search->residency_count ? search->residency[0].resident : 0;
 }

@@ -68,9 +68,8 @@ mnem_status mnem__search_init(mnem__search *search, mnem__setup *setup, uint64_t
 void mnem__search_fini(mnem__search *search);
 /* Sets the reference job to one that a context has room for; the first context measured does so. */
 void mnem__search_reference(mnem__search *search, int32_t context);
-/* Measures the graphs for a context, if that hasn't been done. kv may be MNEM_KV_AUTO, chunk 0. */
-mnem_status mnem__search_context(mnem__search *search, int32_t context, mnem_kv_choice kv,
-                                 int32_t chunk);
+/* Measures the graphs for a context, if that hasn't been done. */
+mnem_status mnem__search_context(mnem__search *search, int32_t context);
 /* The fastest way with this context of at most budget bytes. */
 mnem__way mnem__search_fastest(const mnem__search *search, int32_t context, uint64_t budget);
 /* The smallest way with this context that takes less than this many seconds. */

@@ -17,7 +17,6 @@
 #include "engine/engine_private.h"
 #include "plan/split.h"
 
-enum { CONTEXT_MOST = 4096, CHUNK_MOST = 512, CHUNK_GOOD = 32 };
 enum { DEVICES_MOST = 1024 };
 
 typedef struct splitter {
@@ -125,39 +124,29 @@ static mnem_status try_chunks(splitter *s, mnem__choice *choice, int32_t least) 
         choice->chunk = mnem__min_i32(asked, choice->context);
         return cut(s, choice);
     }
-    choice->chunk = CHUNK_MOST;
-    while (choice->chunk > choice->context) choice->chunk /= 2;
-    for (;; choice->chunk /= 2) {
+    for (choice->chunk = mnem__chunk_most(choice->context);; choice->chunk /= 2) {
         const mnem_status status = cut(s, choice);
         if (status != MNEM_OVER_BUDGET || choice->chunk / 2 < least) return status;
     }
 }
 
 static mnem_status try_types(splitter *s, mnem__choice *choice, int32_t least) {
-    const mnem_kv_choice kv = s->setup.options->kv;
+    mnem_type types[2];
     mnem_status status = MNEM_OVER_BUDGET;
-    if (kv != MNEM_KV_Q8_0) {
-        choice->kv_type = kv == MNEM_KV_F32 ? MNEM_TYPE_F32 : MNEM_TYPE_F16;
+    const int count = mnem__engine_kv_types(&s->setup, types);
+    for (int i = 0; i < count && status == MNEM_OVER_BUDGET; i++) {
+        choice->kv_type = types[i];
         status = try_chunks(s, choice, least);
     }
-    if (status != MNEM_OVER_BUDGET || kv == MNEM_KV_F16 || kv == MNEM_KV_F32) return status;
-    const mnem_kv_layout q8 = mnem__engine_kv(&s->setup, MNEM_TYPE_Q8_0);
-    if (kv == MNEM_KV_AUTO && !mnem__kv_layout_fits(&s->setup.map->shape, &q8)) return status;
-    choice->kv_type = MNEM_TYPE_Q8_0;
-    return try_chunks(s, choice, least);
-}
-
-static int32_t context_most(const splitter *s) {
-    const int32_t context = s->setup.map->shape.context;
-    return context < 1 || context > CONTEXT_MOST ? CONTEXT_MOST : context;
+    return status;
 }
 
 /* The largest context with a good chunk, else with any. */
 static mnem_status choose(splitter *s, mnem__choice *choice) {
     const int32_t asked = s->setup.options->context;
     mnem_status status = MNEM_OVER_BUDGET;
-    for (int32_t least = CHUNK_GOOD; least >= 1; least = least > 1 ? 1 : 0) {
-        choice->context = asked ? asked : context_most(s);
+    for (int32_t least = MNEM__CHUNK_MODEST; least >= 1; least = least > 1 ? 1 : 0) {
+        choice->context = asked ? asked : mnem__context_most(&s->setup.map->shape);
         for (; status == MNEM_OVER_BUDGET; choice->context /= 2) {
             status = try_types(s, choice, least);
             if (status != MNEM_OVER_BUDGET) return status;

@@ -11,18 +11,14 @@
 
 /* ---- hidden rows of a device that the host doesn't reach: a copy for the host, and back ---- */
 
-static size_t hidden_bytes(const mnem__step *x) {
-    return (size_t)x->rows * (size_t)x->e->map->shape.embd * sizeof(float);
-}
-
 mnem_status mnem__pass_fetch_states(mnem__step *x) {
     return mnem__location_read(x->e->hidden, mnem__part_at(&x->e->taken, MNEM__PART_ACTIVATIONS),
-                               hidden_bytes(x));
+                               mnem__step_hidden_bytes(x));
 }
 
 mnem_status mnem__pass_store_states(mnem__step *x) {
     return mnem__location_write(mnem__part_at(&x->e->taken, MNEM__PART_ACTIVATIONS), x->e->hidden,
-                                hidden_bytes(x));
+                                mnem__step_hidden_bytes(x));
 }
 
 /* ---- a pass of the body ---- */

@@ -55,10 +55,6 @@ mnem_status mnem__ranks_send_states(mnem__step *x) {
 
 /* ---- from the last rank to rank 0, one behind the other ---- */
 
-static size_t hidden_bytes(const mnem__step *x) {
-    return (size_t)x->rows * (size_t)x->e->map->shape.embd * sizeof(float);
-}
-
 static size_t logits_bytes(const mnem__step *x) {
     return (size_t)x->head.n * (size_t)x->e->map->shape.vocab * sizeof(float);
 }
@@ -66,13 +62,13 @@ static size_t logits_bytes(const mnem__step *x) {
 mnem_status mnem__ranks_receive_hidden(mnem__step *x) {
     mnem_engine *e = x->e;
     MNEM__TRY(mnem__relay_sent(&e->relay)); /* its own lie there */
-    return mnem__relay_logits_receive(&e->relay, e->hidden, hidden_bytes(x));
+    return mnem__relay_logits_receive(&e->relay, e->hidden, mnem__step_hidden_bytes(x));
 }
 
 mnem_status mnem__ranks_send_hidden(mnem__step *x) {
     mnem__relay *relay = &x->e->relay;
     MNEM__TRY(mnem__relay_logits_sent(relay)); /* those before */
-    MNEM__TRY(mnem__relay_logits_send(relay, x->e->hidden, hidden_bytes(x)));
+    MNEM__TRY(mnem__relay_logits_send(relay, x->e->hidden, mnem__step_hidden_bytes(x)));
     return mnem__relay_logits_sent(relay);
 }
 

@@ -49,6 +49,11 @@ static inline int32_t mnem__step_wanted(const mnem__step *x, const mnem__segment
     return x->on_logits ? mnem__min_i32(mnem__max_i32(wanted, 0), g->n) : 0;
 }
 
+/* Of the hidden rows of the pass. */
+static inline size_t mnem__step_hidden_bytes(const mnem__step *x) {
+    return (size_t)x->rows * (size_t)x->e->map->shape.embd * sizeof(float);
+}
+
 /* The segments of the pass at c, which moves behind it; into out unless that is NULL. Returns their
  * number; *wanted: rows whose logits are. */
 int32_t mnem__step_deal(const mnem__step *x, mnem__step_cursor *c, mnem__segment *out,

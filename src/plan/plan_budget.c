@@ -3,6 +3,7 @@
 #include "plan/plan_budget.h"
 
 #include "base/error.h"
+#include "base/minmax.h"
 
 static mnem_ledger_info info_of(const mnem_ledger *ledger) {
     mnem_ledger_info info = {0};
@@ -31,4 +32,13 @@ mnem_status mnem__plan_refuse(const char *whose, uint64_t needed, uint64_t budge
                       whose, (unsigned long long)needed, mnem_size_format(needed, a, sizeof a),
                       (unsigned long long)budget, mnem_size_format(budget, b, sizeof b),
                       mnem_size_format(needed - budget, c, sizeof c), more);
+}
+
+mnem_status mnem__plan_refused(const char *whose, const mnem_ledger *ledger, uint64_t *needed,
+                               uint64_t *budget, mnem_knob *knob) {
+    const uint64_t before = mnem__plan_before(ledger);
+    *needed = mnem__max_u64(*needed, before);
+    *budget = mnem__plan_budget(ledger);
+    if (before > *budget) *knob = (mnem_knob){MNEM_KNOB_NONE, 0};
+    return mnem__plan_refuse(whose, *needed, *budget, "");
 }

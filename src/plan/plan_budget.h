@@ -3,6 +3,7 @@
 #define MNEM_SRC_PLAN_PLAN_BUDGET_H
 
 #include "mnem/ledger.h"
+#include "mnem/plan.h"
 
 /* The ledger's budget. UINT64_MAX: there is no limit. */
 uint64_t mnem__plan_budget(const mnem_ledger *ledger);
@@ -17,5 +18,9 @@ uint64_t mnem__plan_live(const mnem_ledger *ledger);
  * MNEM_OVER_BUDGET. */
 mnem_status mnem__plan_refuse(const char *whose, uint64_t needed, uint64_t budget,
                               const char *more);
+/* The same of a plan with what it says of it: needed holds what its least way takes, and becomes at
+ * least what came before; where that is over the ledger's budget no option helps. */
+mnem_status mnem__plan_refused(const char *whose, const mnem_ledger *ledger, uint64_t *needed,
+                               uint64_t *budget, mnem_knob *knob);
 
 #endif

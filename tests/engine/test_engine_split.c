@@ -46,6 +46,28 @@ static uint64_t weight_bytes(void) {
     return bytes;
 }
 
+/* It makes no logits: all that isn't an activation is weights. */
+static void an_encoder_on_one_device_has_all_its_weights_there(void **state) {
+    (void)state;
+    const char *const made = path;
+    mnem_engine_device d;
+    mnem_engine_split s;
+    mnem_engine_plan plan;
+    mnem_ledger *ledger;
+    mnem_model *model;
+    path = MNEM_TEST_DATA "/architectures/bert.gguf";
+    assert_int_equal(split((uint64_t[]){64 * MIB}, 1, (mnem_engine_options){0}, &d, &s), MNEM_OK);
+    assert_int_equal(mnem_ledger_create(NULL, &ledger), MNEM_OK);
+    assert_int_equal(mnem_model_open(path, &model), MNEM_OK);
+    const mnem_engine_options o = {.ledger = ledger};
+    assert_int_equal(mnem_engine_plan_make(model, &o, &plan), MNEM_OK);
+    assert_true(d.weight_bytes >= plan.weight_bytes);
+    assert_int_equal(d.weight_bytes + d.kv_bytes + d.activation_bytes, d.bytes_used);
+    mnem_model_close(model);
+    mnem_ledger_destroy(ledger);
+    path = made;
+}
+
 static void every_layer_is_somewhere_and_the_room_is_what_is_left(void **state) {
     (void)state;
     const uint64_t capacity[] = {24 * MIB, 24 * MIB, 16 * MIB};
@@ -260,6 +282,7 @@ static void without_memory_nothing_is_left_behind(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_layer_is_somewhere_and_the_room_is_what_is_left),
+        cmocka_unit_test(an_encoder_on_one_device_has_all_its_weights_there),
         cmocka_unit_test(smaller_devices_get_a_smaller_context_and_chunk),
         cmocka_unit_test(the_knob_of_a_refused_split_works),
         cmocka_unit_test(wrong_numbers_of_devices_are_refused),

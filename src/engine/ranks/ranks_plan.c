@@ -23,7 +23,7 @@
 #include "plan/plan_budget.h"
 
 /* What an engine takes beside what a split counts: reserve, stacks, tables, a ring to load by. */
-enum { BESIDE = 3 << 20, CONTEXT_MODEST = 1024, CONTEXT_USUAL = 4096, PROMPT_USUAL = 512 };
+enum { BESIDE = 3 << 20, PROMPT_USUAL = 512 };
 /* Of a prompt, where nothing is streamed: while a rank computes a chunk the next one computes the
  * one before, so that the first and the last chunk are what ranks wait for. */
 enum { CHUNK_RANKS = 64 };
@@ -170,7 +170,8 @@ static bool cut_by_split(ranks *x) {
     o.layer_begin = o.layer_end = 0; /* of all */
     if (mnem_model_transformer(x->model, &t) != MNEM_OK) return false;
     if (!o.context)
-        o.context = mnem__min_i32(t.context, o.context_wanted ? o.context_wanted : CONTEXT_MODEST);
+        o.context =
+            mnem__min_i32(t.context, o.context_wanted ? o.context_wanted : MNEM__CONTEXT_MODEST);
     mnem_engine_device *devices = mnem__calloc("plan", (size_t)x->size, sizeof *devices);
     if (!devices) return false;
     for (int32_t i = 0; i < x->size; i++) devices[i].capacity_bytes = x->room[i];
@@ -249,7 +250,7 @@ static int32_t context_most(const ranks *x) {
     if (o->context) return o->context;
     if (o->context_wanted) return o->context_wanted;
     if (mnem_model_transformer(x->model, &t) != MNEM_OK) return 0;
-    return mnem__min_i32(t.context > 0 ? t.context : CONTEXT_USUAL, CONTEXT_USUAL);
+    return mnem__context_most(&t);
 }
 
 /* Whether no rank gave something up for its part. */

@@ -14,13 +14,14 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/minmax.h"
+#include "engine/engine_parts.h"
 #include "engine/ranks/ranks_private.h"
 #include "engine/relay/relay_gather.h"
 #include "mnem/supports.h"
 #include "model/architecture/transformer_graph.h"
 #include "model/weights/weights.h"
 
-enum { BLOCK = 32, CONTEXT_MODEST = 1024 };
+enum { BLOCK = 32 };
 
 /* Of a rank's room for what is cut; the rest is for what isn't: activations, tables, norms. */
 static const double room_for_parts = 0.9;
@@ -114,7 +115,7 @@ static mnem_status bytes_of_all(const mnem_model *model, const mnem_engine_optio
     MNEM__TRY(mnem__transformer_map_create(model, &map));
     const mnem_transformer *t = &map->shape;
     const int32_t wanted = o->context ? o->context : o->context_wanted;
-    const int32_t context = wanted ? wanted : mnem__min_i32(t->context, CONTEXT_MODEST);
+    const int32_t context = wanted ? wanted : mnem__min_i32(t->context, MNEM__CONTEXT_MODEST);
     const int64_t position = 2 * (int64_t)t->layers * t->kv_heads * t->head_dim * 2;
     *bytes = (double)(position * context * mnem__max_i32(o->sequences, 1));
     for (int32_t i = 0; i < map->body_count + map->head_count; i++) {

@@ -7,7 +7,7 @@
  * Invariant: measuring and carving is this one code. */
 #include <unistd.h>
 
-#include "base/checked.h"
+#include "base/carve.h"
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/minmax.h"
@@ -239,23 +239,17 @@ uint64_t mnem__weights_lay_out(const mnem__weights_options *o, int32_t slots, ui
                                const mnem__weights_mixtures_info *x, void *base) {
     mnem_model_info info;
     mnem_model_info_get(o->model, &info);
-    uint64_t count = (uint64_t)matrix_count(o);
-    uint64_t matrices = mnem__align_up(sizeof(mnem__weights), 16);
-    uint64_t parts = mnem__align_up(matrices + count * sizeof(mnem__matrix), 16);
-    uint64_t ring = mnem__align_up(parts + info.files * sizeof(mnem__weights_part), 16);
-    uint64_t lists = mnem__align_up(ring + (uint64_t)slots * sizeof(mnem__ring_slot), 16);
-    if (base) {
-        mnem__weights *w = base;
-        w->matrices = (void *)((uint8_t *)base + matrices);
-        w->parts = (void *)((uint8_t *)base + parts);
-        w->slots = (void *)((uint8_t *)base + ring);
-        w->load_list.index = (void *)((uint8_t *)base + lists);
-        for (int pass = 0; pass < MNEM__PASSES; pass++)
-            w->pass_list[pass].index = w->load_list.index + (size_t)(pass + 1) * count;
-        w->sums = (void *)(w->load_list.index + (1 + MNEM__PASSES) * count);
-    }
-    const uint64_t experts = mnem__align_up(
-        lists + (1 + MNEM__PASSES) * count * sizeof(int32_t) + sums * sizeof(uint32_t), 16);
+    const uint64_t count = (uint64_t)matrix_count(o), lists = (1 + MNEM__PASSES) * count;
+    mnem__weights measured, *w = base ? base : &measured;
+    uint64_t at = sizeof *w;
+    w->matrices = mnem__carve(base, &at, count, sizeof *w->matrices);
+    w->parts = mnem__carve(base, &at, info.files, sizeof *w->parts);
+    w->slots = mnem__carve(base, &at, (uint64_t)slots, sizeof *w->slots);
+    w->load_list.index = mnem__carve(base, &at, lists + sums, sizeof *w->load_list.index);
+    for (int pass = 0; base && pass < MNEM__PASSES; pass++)
+        w->pass_list[pass].index = w->load_list.index + (size_t)(pass + 1) * count;
+    if (base) w->sums = (void *)(w->load_list.index + lists);
+    const uint64_t experts = mnem__align_up(at, 16);
     if (x->mixtures == 0) return experts;
     return experts + mnem__weights_experts_lay_out(base, x, experts);
 }

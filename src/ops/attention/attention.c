@@ -280,4 +280,4 @@ MNEM__KV_KERNELS("attention", run_attention)
 const mnem__op_table mnem__op_attention = {.check = check_attention,
                                            .key = mnem__kv_key,
                                            .workspace = workspace,
-                                           .levels = MNEM__KV_LEVELS};
+                                           .levels = MNEM__OP_LISTS(kernels)};

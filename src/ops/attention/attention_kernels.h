@@ -117,12 +117,8 @@ extern const mnem__attention_kernels mnem__attention_kernels_plain, mnem__attent
     MNEM__KV_KERNEL(text, run, plain)                                                              \
     MNEM__KV_KERNEL(text, run, avx2)                                                               \
     MNEM__KV_KERNEL(text, run, avx512)
-#define MNEM__KV_LEVELS                                                                            \
-    { &kernels_plain, &kernels_avx2, &kernels_avx512 }
 #else
 #define MNEM__KV_KERNELS(text, run) MNEM__KV_KERNEL(text, run, plain)
-#define MNEM__KV_LEVELS                                                                            \
-    { &kernels_plain }
 #endif
 
 static inline mnem__op_key mnem__kv_key(const mnem_op_desc *desc) {

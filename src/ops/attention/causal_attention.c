@@ -343,13 +343,13 @@ static const mnem__op_kernel list_gradient_plain[] = {
     KERNEL_GRADIENT(plain),
     {MNEM_TYPE_F64, MNEM_LAYOUT_ROW, "causal_attention_grad f64", run_double, NULL},
 };
-static const mnem__op_kernels plain = {list_plain, 2};
+static const mnem__op_kernels forward_plain = {list_plain, 2};
 static const mnem__op_kernels gradient_plain = {list_gradient_plain, 2};
 #if MNEM_X86
 static const mnem__op_kernel list_avx2[] = {KERNEL(avx2)}, list_avx512[] = {KERNEL(avx512)};
 static const mnem__op_kernel list_gradient_avx2[] = {KERNEL_GRADIENT(avx2)};
 static const mnem__op_kernel list_gradient_avx512[] = {KERNEL_GRADIENT(avx512)};
-static const mnem__op_kernels avx2 = {list_avx2, 1}, avx512 = {list_avx512, 1};
+static const mnem__op_kernels forward_avx2 = {list_avx2, 1}, forward_avx512 = {list_avx512, 1};
 static const mnem__op_kernels gradient_avx2 = {list_gradient_avx2, 1};
 static const mnem__op_kernels gradient_avx512 = {list_gradient_avx512, 1};
 #endif
@@ -358,20 +358,12 @@ const mnem__op_table mnem__op_causal_attention = {
     .check = check_causal_attention,
     .key = mnem__row_key,
     .workspace = workspace,
-#if MNEM_X86
-    .levels = {&plain, &avx2, &avx512},
-#else
-    .levels = {&plain},
-#endif
+    .levels = MNEM__OP_LISTS(forward),
 };
 
 const mnem__op_table mnem__op_causal_attention_grad = {
     .check = check_causal_attention_grad,
     .key = mnem__row_key,
     .workspace = workspace,
-#if MNEM_X86
-    .levels = {&gradient_plain, &gradient_avx2, &gradient_avx512},
-#else
-    .levels = {&gradient_plain},
-#endif
+    .levels = MNEM__OP_LISTS(gradient),
 };

@@ -243,18 +243,9 @@ static mnem__op_key key(const mnem_op_desc *desc) {
                                                      &mnem__index_kernels_##level}};               \
     static const mnem__op_kernels stores_##level = {store_##level, 1};                             \
     static const mnem__op_kernels indexes_##level = {index_##level, 1};
-LEVEL(plain)
-#if MNEM_X86
-LEVEL(avx2)
-LEVEL(avx512)
-#define LEVELS(list)                                                                               \
-    { &list##_plain, &list##_avx2, &list##_avx512 }
-#else
-#define LEVELS(list)                                                                               \
-    { &list##_plain }
-#endif
+MNEM__OP_EACH_LEVEL(LEVEL)
 
 const mnem__op_table mnem__op_index_store = {
-    .check = check_store, .key = key, .levels = LEVELS(stores)};
+    .check = check_store, .key = key, .levels = MNEM__OP_LISTS(stores)};
 const mnem__op_table mnem__op_index = {
-    .check = check_index, .key = key, .workspace = workspace, .levels = LEVELS(indexes)};
+    .check = check_index, .key = key, .workspace = workspace, .levels = MNEM__OP_LISTS(indexes)};

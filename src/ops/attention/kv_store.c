@@ -61,4 +61,4 @@ static void run_kv_store(const mnem_op *op, const mnem_op_args *args, const mnem
 MNEM__KV_KERNELS("kv_store", run_kv_store)
 
 const mnem__op_table mnem__op_kv_store = {
-    .check = check_kv_store, .key = mnem__kv_key, .levels = MNEM__KV_LEVELS};
+    .check = check_kv_store, .key = mnem__kv_key, .levels = MNEM__OP_LISTS(kernels)};

@@ -21,14 +21,21 @@
 #define MNEM_X86 0
 #endif
 
-/* The best of name_plain, name_avx2 and name_avx512 for the level in force. */
+/* name_plain, name_avx2 and name_avx512, of the levels that are built: something made for each of
+ * them; the lists of kernels of a table; the best one for the level in force. */
 #if MNEM_X86
 #define MNEM__AT_BEST_LEVEL(name)                                                                  \
     (mnem__cpu_level_get() >= MNEM__CPU_AVX512 ? &name##_avx512                                    \
      : mnem__cpu_level_get() >= MNEM__CPU_AVX2 ? &name##_avx2                                      \
                                                : &name##_plain)
+#define MNEM__OP_EACH_LEVEL(make) make(plain) make(avx2) make(avx512)
+#define MNEM__OP_LISTS(name)                                                                       \
+    { &name##_plain, &name##_avx2, &name##_avx512 }
 #else
 #define MNEM__AT_BEST_LEVEL(name) (&name##_plain)
+#define MNEM__OP_EACH_LEVEL(make) make(plain)
+#define MNEM__OP_LISTS(name)                                                                       \
+    { &name##_plain }
 #endif
 
 typedef void mnem__op_run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker);

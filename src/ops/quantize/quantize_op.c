@@ -39,21 +39,10 @@ static void run_quantize(const mnem_op *op, const mnem_op_args *args, const mnem
         MNEM_TYPE_F32, MNEM_LAYOUT_ROW, "quantize a8 " #level, run_quantize, &quantize_##level};   \
     static const mnem__op_kernels kernels_##level = {&kernel_##level, 1};
 
-KERNELS(plain)
-#if MNEM_X86
-KERNELS(avx2)
-KERNELS(avx512)
-#endif
+MNEM__OP_EACH_LEVEL(KERNELS)
 
 const mnem__op_table mnem__op_quantize = {
     .check = check_quantize,
     .key = key,
-    .levels =
-        {
-            &kernels_plain,
-#if MNEM_X86
-            &kernels_avx2,
-            &kernels_avx512,
-#endif
-        },
+    .levels = MNEM__OP_LISTS(kernels),
 };

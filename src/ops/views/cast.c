@@ -184,21 +184,10 @@ static mnem__op_key key(const mnem_op_desc *desc) {
                                                    run_cast, &mnem__row_kernels_##level};          \
     static const mnem__op_kernels kernels_##level = {&kernel_##level, 1};
 
-KERNELS(plain)
-#if MNEM_X86
-KERNELS(avx2)
-KERNELS(avx512)
-#endif
+MNEM__OP_EACH_LEVEL(KERNELS)
 
 const mnem__op_table mnem__op_cast = {
     .check = check_cast,
     .key = key,
-    .levels =
-        {
-            &kernels_plain,
-#if MNEM_X86
-            &kernels_avx2,
-            &kernels_avx512,
-#endif
-        },
+    .levels = MNEM__OP_LISTS(kernels),
 };

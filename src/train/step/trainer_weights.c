@@ -29,10 +29,6 @@ bool mnem_trainer_parameter_get(const mnem_trainer *t, int32_t index, mnem_param
 
 /* ---- initial weights ---- */
 
-static void fill_value(float *x, int64_t n, float value) {
-    for (int64_t i = 0; i < n; i++) x[i] = value;
-}
-
 /* As GPT-2 begins: normal numbers of deviation 0.02; what ends a branch is divided by sqrt(2
  * layers), for as many branches are added up in the residual stream. An adapter's A is random and
  * its B zero, so that at first it changes nothing.
@@ -44,10 +40,10 @@ static void init_numbers(const mnem__train_shape *s, int32_t index, uint64_t see
     const float deviation = p->init == MNEM__TRAIN_LORA_A     ? 1 / sqrtf((float)p->shape[1])
                             : p->init == MNEM__TRAIN_RESIDUAL ? residual
                                                               : normal;
-    if (p->init == MNEM__TRAIN_ONES || p->init == MNEM__TRAIN_ZEROS)
-        fill_value(w, (int64_t)n, p->init == MNEM__TRAIN_ONES ? 1.0f : 0.0f);
-    else
+    if (p->init != MNEM__TRAIN_ONES && p->init != MNEM__TRAIN_ZEROS)
         mnem__random_normals(seed, (uint64_t)index, first, n, deviation, w);
+    else
+        for (uint64_t i = 0; i < n; i++) w[i] = p->init == MNEM__TRAIN_ONES ? 1.0f : 0.0f;
 }
 
 static mnem_status init_parameter(mnem_trainer *t, int32_t index, uint64_t seed) {
@@ -70,10 +66,6 @@ void mnem_trainer_init(mnem_trainer *t, uint64_t seed) {
 }
 
 /* ---- files ---- */
-
-static void clear_scratch(mnem_trainer *t) {
-    mnem__trainer_clear_gradients(t);
-}
 
 static mnem_status check_tensor(const mnem__train_param *p, const mnem_tensor_info *info) {
     const mnem_type_info *type = mnem_type_get(info->type);
@@ -169,7 +161,7 @@ mnem_status mnem_trainer_load(mnem_trainer *t, const mnem_model *model) {
     for (int32_t i = 0; i < s->params && status == MNEM_OK; i++)
         status = load_parameter(t, model, &s->param[i]);
     t->unwritten = status != MNEM_OK;
-    clear_scratch(t);
+    mnem__trainer_clear_gradients(t); /* the scratch */
     return status == MNEM_OK ? find_zeros(t) : status;
 }
 
@@ -218,6 +210,6 @@ mnem_status mnem_trainer_write(mnem_trainer *t, mnem_type type, mnem_gguf_writer
                                          s->param[i].dims, s->param[i].shape);
     for (int32_t i = 0; i < s->params && status == MNEM_OK; i++)
         status = write_parameter(t, &s->param[i], type, w);
-    clear_scratch(t);
+    mnem__trainer_clear_gradients(t); /* the scratch */
     return status;
 }

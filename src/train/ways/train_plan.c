@@ -71,10 +71,6 @@ static int32_t smallest(planner *p, double cost) {
     return (int32_t)best.index;
 }
 
-static uint64_t peak_of(const planner *p, int32_t rank) {
-    return p->before + mnem__train_way_get(&p->ways, rank)->sizes.all.total;
-}
-
 /* ---- filling the plan ---- */
 
 static mnem__plan_lines lines_of(mnem_train_plan *plan) {
@@ -190,19 +186,16 @@ static mnem_knob knob_of(const planner *p) {
     return (mnem_knob){MNEM_KNOB_NONE, 0};
 }
 
-/* What came before counts too; where that is too much, no option helps. */
 static mnem_status say_refused(const planner *p, mnem_train_plan *plan) {
-    const uint64_t before = mnem__plan_before(p->setup.o.ledger);
-    plan->needed_bytes = mnem__max_u64(plan->needed_bytes, before);
-    plan->budget_bytes = p->budget;
-    if (before <= p->budget) plan->knob = knob_of(p);
-    return mnem__plan_refuse("train", plan->needed_bytes, p->budget, "");
+    return mnem__plan_refused("train", p->setup.o.ledger, &plan->needed_bytes, &plan->budget_bytes,
+                              &plan->knob);
 }
 
 static mnem_status refuse(planner *p, mnem_train_plan *plan) {
     const int32_t rank = smallest(p, INFINITY);
     if (rank < 0) return p->status;
-    plan->needed_bytes = peak_of(p, rank);
+    plan->needed_bytes = p->before + mnem__train_way_get(&p->ways, rank)->sizes.all.total;
+    plan->knob = knob_of(p);
     return say_refused(p, plan);
 }
 

@@ -417,6 +417,17 @@ static bool group_inside(const char *text, size_t *from, size_t *end) {
     return true;
 }
 
+/* What has no assertion inside of it; begins, ends: one holds at that end. */
+static bool write_choice(pattern *p, size_t from, size_t end, bool begins, bool ends) {
+    p->at = from;
+    p->length = end;
+    if (!begins) put_any(p->s);
+    if (!read_choice(p)) return false;
+    if (p->at < p->length) return bad(p, "')' without '('");
+    if (!ends) put_any(p->s);
+    return true;
+}
+
 static bool write_range(pattern *p, size_t from, size_t end, bool begins, bool ends);
 
 /* A side of |, or all where there is none; begins, ends: an assertion holds at that end already. */
@@ -434,27 +445,13 @@ static bool write_side(pattern *p, size_t from, size_t end, bool begins, bool en
             return unsupported(p, "groups are nested more than 64 deep, which is not supported");
         return write_range(p, inside, inside_end, begins, ends);
     }
-    p->at = from;
-    p->length = end;
-    if (!begins) put_any(p->s);
-    if (!read_choice(p)) return false;
-    if (p->at < p->length) return bad(p, "')' without '('");
-    if (!ends) put_any(p->s);
-    return true;
+    return write_choice(p, from, end, begins, ends);
 }
 
 static bool write_range(pattern *p, size_t from, size_t end, bool begins, bool ends) {
     const size_t first = mnem__pattern_side_end(p->text, from, end);
-    if (first == end || !has_anchor(p->text, from, end)) {
-        if (first == end) return write_side(p, from, end, begins, ends);
-        p->at = from;
-        p->length = end;
-        if (!begins) put_any(p->s);
-        if (!read_choice(p)) return false;
-        if (p->at < p->length) return bad(p, "')' without '('");
-        if (!ends) put_any(p->s);
-        return true;
-    }
+    if (first == end) return write_side(p, from, end, begins, ends);
+    if (!has_anchor(p->text, from, end)) return write_choice(p, from, end, begins, ends);
     mnem__choice choice = mnem__draft_choose(p->s->d);
     for (size_t at = from; at <= end;) {
         const size_t to = mnem__pattern_side_end(p->text, at, end);
