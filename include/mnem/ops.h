@@ -31,11 +31,12 @@ extern "C" {
 /* ---- KV pages ---- */
 
 /* A page holds page_tokens consecutive positions of one layer, keys and values of all KV heads.
- * type: MNEM_TYPE_F16, MNEM_TYPE_F32, or MNEM_TYPE_Q8_0 (head_dim a multiple of 32). */
+ * type: MNEM_TYPE_F16, MNEM_TYPE_F32, or MNEM_TYPE_Q8_0 (widths are multiples of 32). */
 typedef struct mnem_kv_layout {
     mnem_type type;
     int32_t kv_heads, head_dim;
     int32_t page_tokens; /* a multiple of 16 */
+    int32_t value_dim;   /* the width of a head's values; 0: that of its keys, head_dim */
 } mnem_kv_layout;
 /* Bytes of one page of one layer (a multiple of 64); 0 when the layout is invalid. */
 uint64_t mnem_kv_page_bytes(const mnem_kv_layout *layout);
@@ -90,10 +91,11 @@ typedef struct mnem_kv_sequence {
  * ROPE_TABLE  args.positions [T] -> out [T, rope.dims] f32, F64: cos then sin of each pair's angle,
  *             rope.dims / 2 each; in[0] frequency factors [rope.dims / 2] f32 (dims 0: none)
  * ROPE        in[0] [T, heads, n] f32, in[1] the table -> out like in[0], may be in[0] itself
- * KV_STORE    in[0] keys, in[1] values, [T, kv_heads, n] f32 -> the pages in args.kv, in blocks of
- *             16 positions; the rest of a block is zeroed. ATTENTION reads such blocks only
- * ATTENTION   in[0] queries [T, heads, n] f32, pages in args.kv -> out [T, heads, n] f32 (or A8
- *             [T, heads * n]). Causal, online softmax over tiles that start at absolute positions.
+ * KV_STORE    in[0] keys [T, kv_heads, n], in[1] values [T, kv_heads, v] f32 -> the pages in
+ *             args.kv, in blocks of 16 positions; the rest of a block is zeroed. v is value_dim of
+ *             desc.kv, or n. ATTENTION reads such blocks only
+ * ATTENTION   in[0] queries [T, heads, n] f32, pages in args.kv -> out [T, heads, v] f32 (or A8
+ *             [T, heads * v]). Causal, online softmax over tiles that start at absolute positions.
  *             With desc.window a row attends to that many positions, the last of them its own
  *             (window_chunks: to those from the last multiple of window on); with
  *             desc.soft_cap a score is soft_cap * tanh(score / soft_cap). With desc.both_ways a

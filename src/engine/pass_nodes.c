@@ -3,6 +3,7 @@
  * Idea: what is under way lies in the engine's tables: ids, positions, the pages of each layer. The
  * body leaves hidden rows, of which the wanted ones are moved together for the head, which makes
  * logits of as many rows at once as they have room for. */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -141,21 +142,45 @@ mnem_status mnem__pass_ask_layer_rows(mnem__step *x) {
     return MNEM_OK;
 }
 
+/* Rows that the members of a team read and decode, each some of them. */
+typedef struct row_job {
+    const mnem__step *x;
+    atomic_flag failed; /* who sets it writes what went wrong, which its own thread knows alone */
+    mnem_status status;
+    char text[512];
+} row_job;
+
+static void add_rows(const mnem_worker *worker, void *context) {
+    row_job *job = context;
+    const mnem_engine *e = job->x->e;
+    const uint64_t width = mnem__transformer_layer_row(&e->map->shape) / sizeof(float);
+    float *to = mnem__part_host(&e->taken, MNEM__PART_LAYER_ROWS);
+    mnem_status status = MNEM_OK;
+    int64_t begin, end;
+    mnem_team_split(worker, job->x->rows, 1, &begin, &end);
+    for (int64_t i = begin; i < end && status == MNEM_OK; i++)
+        status =
+            mnem__transformer_layer_row_add(e->map, e->tables.ids[i], to + (uint64_t)i * width);
+    if (status == MNEM_OK || atomic_flag_test_and_set(&job->failed)) return;
+    job->status = status;
+    strncpy(job->text, mnem_last_error(), sizeof job->text - 1);
+}
+
 /* Adds the rows to what the body made; those of the next chunk are asked for. They don't stay in
  * the page cache, unless the model is read through that: it has those of two chunks at the most. */
 mnem_status mnem__pass_add_layer_rows(mnem__step *x) {
     const mnem_engine *e = x->e;
-    float *to = mnem__part_host(&e->taken, MNEM__PART_LAYER_ROWS);
-    mnem_status status = MNEM_OK;
+    const mnem_worker alone = {.count = 1};
+    row_job job = {.x = x, .failed = ATOMIC_FLAG_INIT};
     for (int32_t i = 0; i < x->segments; i++) /* mnem__pass_read_rows has put other numbers there */
         fill_ids(x, &e->tables.segments[i]);
-    for (int32_t i = 0; i < x->rows && status == MNEM_OK; i++) {
-        status = mnem__transformer_layer_row_add(e->map, e->tables.ids[i], to);
-        to += mnem__transformer_layer_row(&e->map->shape) / sizeof *to;
-    }
+    if (x->rows > 1 && mnem__transformer_layer_rows_apart(e->map))
+        mnem_team_run(e->team, add_rows, &job);
+    else
+        add_rows(&alone, &job);
     if (!e->page_cache) advise_layer_rows(x, false);
     advise_next_rows(x);
-    return status;
+    return job.status == MNEM_OK ? MNEM_OK : mnem__fail(job.status, "%s", job.text);
 }
 
 /* ---- passes of the head ---- */

@@ -22,6 +22,12 @@ int32_t mnem__kept_row(const mnem_transformer *t, int32_t index) {
     return t->part_begin + (index < layers ? index : t->layers + index - layers);
 }
 
+int32_t mnem__kept_values(const mnem_transformer *t, mnem_type type) {
+    const int32_t width = t->latent ? t->latent : t->value_dim;
+    const int32_t block = type == MNEM_TYPE_Q8_0 ? 32 : 8;
+    return width < t->head_dim && width % block == 0 ? width : 0;
+}
+
 mnem_kv_layout mnem__kv_layout_of_layer(const mnem_transformer *t, const mnem_kv_layout *layout,
                                         int32_t layer) {
     mnem_kv_layout of = *layout;

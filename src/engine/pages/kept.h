@@ -80,12 +80,16 @@ mnem__kv_need mnem__kv_need_of(const mnem_transformer *transformer, const mnem_k
                                mnem__kv_kind kind, int32_t context, int32_t chunk);
 
 enum { MNEM__PAGE_TOKENS = 64 };
+/* The width of the values in pages of this type; 0: that of keys, also of values whose own width is
+ * no multiple of the type's blocks. */
+int32_t mnem__kept_values(const mnem_transformer *transformer, mnem_type type);
 /* Of the keys and values of a model, in this type. */
 static inline mnem_kv_layout mnem__kv_layout_of(const mnem_transformer *t, mnem_type type) {
     return (mnem_kv_layout){.type = type,
                             .kv_heads = t->kv_heads,
                             .head_dim = t->head_dim,
-                            .page_tokens = MNEM__PAGE_TOKENS};
+                            .page_tokens = MNEM__PAGE_TOKENS,
+                            .value_dim = mnem__kept_values(t, type)};
 }
 /* The same of a layer, where layers differ. */
 mnem_kv_layout mnem__kv_layout_of_layer(const mnem_transformer *transformer,

@@ -89,6 +89,9 @@ mnem_status mnem__transformer_vectors_load(const mnem__transformer_map *map, mne
 mnem_status mnem__transformer_layer_row_add(const mnem__transformer_map *map, int32_t id,
                                             float *to);
 
+/* Whether several threads may do so at once: nothing is made of the file's bytes on the way. */
+bool mnem__transformer_layer_rows_apart(const mnem__transformer_map *map);
+
 /* See mnem__model_tensor_advise. */
 void mnem__transformer_layer_row_advise(const mnem__transformer_map *map, int32_t id, bool soon);
 

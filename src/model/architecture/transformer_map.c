@@ -347,6 +347,10 @@ mnem_status mnem__transformer_layer_row_add(const mnem__transformer_map *map, in
     return status;
 }
 
+bool mnem__transformer_layer_rows_apart(const mnem__transformer_map *map) {
+    return mnem__model_is_plain(map->model, (uint32_t)map->layer_table);
+}
+
 void mnem__transformer_layer_row_advise(const mnem__transformer_map *map, int32_t id, bool soon) {
     mnem_tensor_info info;
     const uint32_t tensor = (uint32_t)map->layer_table;

@@ -31,14 +31,14 @@ static int64_t unit_tokens(const mnem_op_desc *desc) {
 
 /* A8 out, and a group's heads aren't whole blocks of 32: made f32 first, quantized at the end. */
 static bool staged(const mnem_op_desc *desc) {
-    const int64_t d = desc->kv.head_dim;
+    const int64_t d = mnem__kv_value_dim(&desc->kv);
     return desc->out.type == MNEM_TYPE_A8 && (d % 16 != 0 || d * group_of(desc) % 32 != 0);
 }
 
 static uint64_t staged_bytes(const mnem_op_desc *desc) {
-    const int64_t *shape = desc->in[0].shape;
+    const int64_t rows = desc->in[0].shape[0] * desc->in[0].shape[1];
     if (!staged(desc)) return 0;
-    return mnem__align_up((uint64_t)(shape[0] * shape[1] * shape[2]) * sizeof(float), 64);
+    return mnem__align_up((uint64_t)(rows * mnem__kv_value_dim(&desc->kv)) * sizeof(float), 64);
 }
 
 /* n bytes at *at, aligned; NULL while measuring. */
@@ -53,9 +53,10 @@ mnem__attention_scratch mnem__attention_scratch_get(const mnem_kv_layout *layout
     const mnem__kv_block block = mnem__kv_block_get(layout);
     const bool q8 = layout->type == MNEM_TYPE_Q8_0;
     const int64_t d = block.head_dim, scales = d / MNEM__KV_SCALE, tile = MNEM__ATTENTION_TILE;
+    const int64_t value_scales = block.value_dim / MNEM__KV_SCALE;
     mnem__attention_scratch s = {0};
     s.query = carve(start, &s.bytes, rows * d * 4);
-    s.acc = carve(start, &s.bytes, rows * block.dim_padded * 4);
+    s.acc = carve(start, &s.bytes, rows * block.value_padded * 4);
     s.sum = carve(start, &s.bytes, rows * MNEM__KV_BLOCK * 4);
     s.max = carve(start, &s.bytes, rows * 4);
     s.position = carve(start, &s.bytes, rows * 4);
@@ -64,12 +65,12 @@ mnem__attention_scratch mnem__attention_scratch_get(const mnem_kv_layout *layout
         s.query_q8 = carve(start, &s.bytes, rows * d);
         s.query_scale = carve(start, &s.bytes, rows * scales * 4);
         s.query_sum = carve(start, &s.bytes, rows * scales * 4);
-        s.value_scale = carve(start, &s.bytes, scales * tile * 4);
-        s.value_max = carve(start, &s.bytes, scales * 4);
-        s.words = carve(start, &s.bytes, scales * MNEM__ATTENTION_STEP_ROWS * tile * 2);
+        s.value_scale = carve(start, &s.bytes, value_scales * tile * 4);
+        s.value_max = carve(start, &s.bytes, value_scales * 4);
+        s.words = carve(start, &s.bytes, value_scales * MNEM__ATTENTION_STEP_ROWS * tile * 2);
     } else if (rows >= MNEM__ATTENTION_EXPAND_ROWS && layout->type == MNEM_TYPE_F16) {
         s.keys = carve(start, &s.bytes, tile * d * 4);
-        s.values = carve(start, &s.bytes, tile * block.dim_padded * 4);
+        s.values = carve(start, &s.bytes, tile * block.value_padded * 4);
     }
     if (gathers) s.gathered = carve(start, &s.bytes, MNEM__ATTENTION_TILE_BLOCKS * block.bytes);
     return s;
@@ -90,16 +91,16 @@ static uint64_t workspace(const mnem_op *op) {
 
 static mnem_status check_out(const mnem_op_desc *desc) {
     const mnem_tensor *queries = &desc->in[0], *out = &desc->out;
-    if (out->type == MNEM_TYPE_A8) {
-        if (mnem__op_is_a8(out, queries->shape[0], queries->shape[1] * queries->shape[2]))
-            return MNEM_OK;
-        return mnem__op_fail(
-            MNEM_INVALID, desc,
-            "out must be A8 [T, heads * head_dim], or F32 with the shape of in[0]");
-    }
-    if (!mnem__tensor_is_f32(out, 3) || !mnem__tensor_same_shape(queries, out))
-        return mnem__op_fail(MNEM_INVALID, desc, "out must be F32 of the shape of in[0]");
-    return MNEM_OK;
+    const int64_t tokens = queries->shape[0], heads = queries->shape[1];
+    const int64_t width = mnem__kv_value_dim(&desc->kv);
+    if (out->type == MNEM_TYPE_A8 && mnem__op_is_a8(out, tokens, heads * width)) return MNEM_OK;
+    if (mnem__tensor_is_f32(out, 3) && out->shape[0] == tokens && out->shape[1] == heads &&
+        out->shape[2] == width)
+        return MNEM_OK;
+    return mnem__op_fail(MNEM_INVALID, desc,
+                         "out must be F32 [T, heads, %d] or A8 [T, heads * %d], with the T and "
+                         "heads of in[0]",
+                         (int)width, (int)width);
 }
 
 static mnem_status check_attention(const mnem_op_desc *desc) {
@@ -154,7 +155,7 @@ static mnem_status check_attention(const mnem_op_desc *desc) {
 
 /* Where the units' f32 results go: out, or the workspace before it is quantized. */
 static mnem__op_rows results(const mnem_op *op, const mnem_op_args *args) {
-    const int64_t heads = op->desc.in[0].shape[1], d = op->desc.in[0].shape[2];
+    const int64_t heads = op->desc.in[0].shape[1], d = mnem__kv_value_dim(&op->desc.kv);
     if (!staged(&op->desc)) return mnem__op_rows_get(&op->desc.out, args->out);
     return (mnem__op_rows){
         .heads = heads, .n = d, .token = heads * d * 4, .head = d * 4, .base = args->workspace};
@@ -175,7 +176,8 @@ static void quantize(const mnem_op *op, const mnem_op_args *args, const mnem_wor
 static int64_t group_parts(const mnem_op_desc *desc, int64_t units, int64_t members) {
     const int64_t group = group_of(desc);
     if (units == 0 || units % members == 0 || units >= 4 * members) return 1;
-    if (desc->out.type == MNEM_TYPE_A8 && !staged(desc) && desc->kv.head_dim % 32 != 0) return 1;
+    if (desc->out.type == MNEM_TYPE_A8 && !staged(desc) && mnem__kv_value_dim(&desc->kv) % 32 != 0)
+        return 1;
     const int64_t parts = (2 * members + units - 1) / units;
     return parts < group ? parts : group;
 }
@@ -236,8 +238,8 @@ static mnem__attention_unit unit_of(const mnem_op *op, const mnem_op_args *args,
         .out_token = out.token,
         .out_head = out.head,
         .quantize = quantized ? kernels->quantize : NULL,
-        .out_width = desc->in[0].shape[1] * desc->kv.head_dim,
-        .out_first = head * desc->kv.head_dim,
+        .out_width = desc->in[0].shape[1] * mnem__kv_value_dim(&desc->kv),
+        .out_first = head * mnem__kv_value_dim(&desc->kv),
     };
 }
 

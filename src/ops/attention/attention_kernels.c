@@ -83,7 +83,7 @@ static void expand_halves(int64_t n, const uint8_t *from, float *to) {
 
 /* The scales of a tile's values, and the largest of each 32 elements. */
 static void value_scales(const tile *t, const mnem__attention_scratch *scratch) {
-    for (int64_t i = 0; i < t->layout->head_dim / MNEM__KV_SCALE; i++) {
+    for (int64_t i = 0; i < t->layout->value_dim / MNEM__KV_SCALE; i++) {
         float *to = scratch->value_scale + i * TILE;
         for (int b = 0; b < t->blocks; b++)
             expand_halves(BLOCK, t->block[b] + t->layout->value_scales + i * BLOCK * 2,
@@ -94,7 +94,7 @@ static void value_scales(const tile *t, const mnem__attention_scratch *scratch) 
 
 static void prepare_tile(const tile *t, const mnem__attention_scratch *scratch) {
     const mnem__kv_block *layout = t->layout;
-    const int64_t keys = BLOCK * layout->head_dim, vals = BLOCK * layout->dim_padded;
+    const int64_t keys = BLOCK * layout->head_dim, vals = BLOCK * layout->value_padded;
     if (scratch->query_q8 != NULL) value_scales(t, scratch);
     for (int b = 0; t->expanded && b < t->blocks; b++) {
         expand_halves(keys, t->block[b], scratch->keys + b * keys);
@@ -186,7 +186,7 @@ static void load_rows(const mnem__attention_unit *unit, const mnem__kv_block *la
         if (unit->sinks) begin_at_sink(unit->sinks[h], scratch, r);
     }
     memset(scratch->acc, 0,
-           (size_t)(unit->tokens * unit->group * layout->dim_padded) * sizeof *scratch->acc);
+           (size_t)(unit->tokens * unit->group * layout->value_padded) * sizeof *scratch->acc);
 }
 
 /* Adding 0 turns a negative zero into a positive one: which zero comes out of a sum that underflows
@@ -201,10 +201,10 @@ static void finish_row(int64_t d, const float *acc, const float *sum, float *out
 /* A8: a token's heads of the group lie side by side in acc, whole blocks of 32 of its row. */
 static void store_rows(const mnem__attention_unit *unit, const mnem__kv_block *layout,
                        const mnem__attention_scratch *scratch) {
-    const int64_t d = layout->head_dim, width = unit->group * d;
+    const int64_t d = layout->value_dim, width = unit->group * d;
     for (int64_t r = 0; r < unit->tokens * unit->group; r++) {
         int64_t t = r / unit->group, h = r % unit->group;
-        float *acc = scratch->acc + r * layout->dim_padded;
+        float *acc = scratch->acc + r * layout->value_padded;
         char *to = unit->out + t * unit->out_token + h * unit->out_head;
         finish_row(d, acc, scratch->sum + r * LANES, unit->quantize ? acc : (float *)(void *)to);
         if (unit->quantize && h == unit->group - 1)
@@ -216,7 +216,7 @@ static void store_rows(const mnem__attention_unit *unit, const mnem__kv_block *l
 /* A position's keys and values to another place in a block. */
 static void gather_floats(const mnem__kv_block *layout, int64_t unit, const uint8_t *from, int at,
                           uint8_t *to, int place) {
-    const int64_t row = layout->dim_padded * unit;
+    const int64_t row = layout->value_padded * unit;
     const uint8_t *key = from + at * unit;
     uint8_t *out = to + place * unit;
     for (int64_t i = 0; i < layout->head_dim; i++, key += BLOCK * unit, out += BLOCK * unit) {
@@ -230,18 +230,18 @@ static void gather_floats(const mnem__kv_block *layout, int64_t unit, const uint
 
 static void gather_q8(const mnem__kv_block *layout, const uint8_t *from, int at, uint8_t *to,
                       int place) {
-    const int64_t d = layout->head_dim;
-    const uint8_t *values = from + layout->values + at / 2 * d * 2 + at % 2;
-    uint8_t *out = to + layout->values + place / 2 * d * 2 + place % 2;
+    const int64_t d = layout->head_dim, v = layout->value_dim;
+    const uint8_t *values = from + layout->values + at / 2 * v * 2 + at % 2;
+    uint8_t *out = to + layout->values + place / 2 * v * 2 + place % 2;
     for (int64_t i = 0; i < d; i += 4)
         memcpy(to + (i * BLOCK + 4 * place), from + (i * BLOCK + 4 * at), 4);
-    for (int64_t i = 0; i < d; i++) out[2 * i] = values[2 * i];
-    for (int64_t i = 0; i < d / MNEM__KV_SCALE; i++) {
+    for (int64_t i = 0; i < v; i++) out[2 * i] = values[2 * i];
+    for (int64_t i = 0; i < d / MNEM__KV_SCALE; i++)
         memcpy(to + layout->key_scales + (i * BLOCK + place) * 2,
                from + layout->key_scales + (i * BLOCK + at) * 2, 2);
+    for (int64_t i = 0; i < v / MNEM__KV_SCALE; i++)
         memcpy(to + layout->value_scales + (i * BLOCK + place) * 2,
                from + layout->value_scales + (i * BLOCK + at) * 2, 2);
-    }
 }
 
 /* A tile of chosen positions, from the first-th on. */

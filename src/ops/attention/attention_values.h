@@ -75,7 +75,7 @@ static void values_f16(int rows, const value_rows *v, float *acc) {
 static void values(const step *s) {
     const mnem__attention_scratch *scratch = s->scratch;
     const tile *t = s->tile;
-    const int64_t padded = t->layout->dim_padded;
+    const int64_t padded = t->layout->value_padded;
     value_rows v = {.blocks = s->blocks, .stride = padded, .p = scratch->p, .shrink = s->shrink};
     for (int b = 0; b < s->blocks; b++) {
         v.block[b] = t->expanded ? (const void *)(scratch->values + b * BLOCK * padded)
@@ -102,7 +102,7 @@ static float largest_scale(const float *scale, int64_t first, int64_t n) {
  * that the row sees, so that later ones change nothing. */
 static void quantize_probabilities(const step *s, float *factor) {
     const mnem__attention_scratch *scratch = s->scratch;
-    for (int64_t i = 0; i < s->tile->layout->head_dim / MNEM__KV_SCALE; i++) {
+    for (int64_t i = 0; i < s->tile->layout->value_dim / MNEM__KV_SCALE; i++) {
         const float *scale = scratch->value_scale + i * TILE;
         for (int r = 0; r < s->rows; r++) {
             const int64_t first = hidden(s, r), n = visible(s, r), at = (i * ROWS_MAX + r) * TILE;
@@ -121,7 +121,7 @@ static void quantize_probabilities(const step *s, float *factor) {
 
 /* acc = acc * shrink + integer sum * factor, for columns of one scale. */
 LANES_INLINE void values_q8_vectors(int rows, const step *s, int64_t column, const float *factor) {
-    const int64_t d = s->tile->layout->head_dim, i = column / MNEM__KV_SCALE;
+    const int64_t d = s->tile->layout->value_dim, i = column / MNEM__KV_SCALE;
     const int16_t *words = s->scratch->words + i * ROWS_MAX * TILE;
     float *acc = s->scratch->acc + s->row * d + column;
     lanes_int dot[ROWS_MAX][VALUE_VECTORS];
@@ -161,7 +161,7 @@ LANES_INLINE void values_q8_vectors(int rows, const step *s, int64_t column, con
 }
 
 LANES_INLINE void values_q8_rows(int rows, const step *s, const float *factor) {
-    for (int64_t c = 0; c < s->tile->layout->head_dim; c += VALUE_VECTORS * LANES)
+    for (int64_t c = 0; c < s->tile->layout->value_dim; c += VALUE_VECTORS * LANES)
         values_q8_vectors(rows, s, c, factor);
 }
 

@@ -1,15 +1,15 @@
 /* kv_block.h: how a KV page is laid out inside.
  *
- * A page holds, one KV head after another, page_tokens / 16 blocks of 16 positions. A block of d
- * elements a head (D: d rounded up to 16):
+ * A page holds, one KV head after another, page_tokens / 16 blocks of 16 positions. A block of keys
+ * of d elements a head, and values of v (V: v rounded up to 16):
  *
  *     f16    keys [d][16] half              lanes are positions
- *            values [16][D] half            lanes are elements
+ *            values [16][V] half            lanes are elements
  *     f32    the same of floats, for comparisons
  *     q8_0   keys [d/4][16][4] byte         int8 + 128: one vector is 4 elements of 16 positions
- *            values [8][d][2] int8          one vector is 16 elements of 2 positions
+ *            values [8][v][2] int8          one vector is 16 elements of 2 positions
  *            key scales [d/32][16] half     per 32 elements of a position
- *            value scales [d/32][16] half
+ *            value scales [v/32][16] half
  *
  * Values (and their scales) of a block's positions past the last stored one are zero, so that they
  * can be multiplied by a probability of zero; keys there are never looked at. */
@@ -25,12 +25,17 @@ enum {
 };
 
 typedef struct mnem__kv_block {
-    int64_t head_dim, dim_padded;
+    int64_t head_dim, value_dim, value_padded;
     int64_t values, key_scales, value_scales; /* bytes from the block's start; keys are at 0 */
     int64_t bytes;                            /* a multiple of 64 */
 } mnem__kv_block;
 
 mnem__kv_block mnem__kv_block_get(const mnem_kv_layout *layout);
+
+/* The width of a head's values. */
+static inline int32_t mnem__kv_value_dim(const mnem_kv_layout *layout) {
+    return layout->value_dim ? layout->value_dim : layout->head_dim;
+}
 
 /* NULL when the layout is right, else what is wrong, such as "head_dim is not a multiple of 32". */
 const char *mnem__kv_layout_wrong(const mnem_kv_layout *layout);

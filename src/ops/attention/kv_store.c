@@ -14,8 +14,12 @@ static mnem_status check_kv_store(const mnem_op_desc *desc) {
         return mnem__op_fail(
             MNEM_INVALID, desc,
             "in[0] must be F32 [T, kv_heads, head_dim], with the kv_heads and head_dim of desc.kv");
-    if (!mnem__tensor_is_f32(values, 3) || !mnem__tensor_same_shape(keys, values))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[1] must be F32 of the shape of in[0]");
+    if (!mnem__tensor_is_f32(values, 3) || values->shape[0] != keys->shape[0] ||
+        values->shape[1] != keys->shape[1] || values->shape[2] != mnem__kv_value_dim(&desc->kv))
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "in[1] must be F32 [T, kv_heads, %d], with the T and kv_heads of in[0]",
+            (int)mnem__kv_value_dim(&desc->kv));
     return MNEM_OK;
 }
 

@@ -23,7 +23,7 @@ static void store_f16(const mnem__kv_block *layout, const float *key, const floa
     uint16_t *values = (uint16_t *)(void *)(block + layout->values);
     to_halves(d, key, halves);
     for (int64_t i = 0; i < d; i++) keys[i * MNEM__KV_BLOCK + position] = halves[i];
-    to_halves(d, value, values + position * layout->dim_padded);
+    to_halves(layout->value_dim, value, values + position * layout->value_padded);
 }
 
 /* Bounded too: what is beyond a row's position is multiplied by 0. */
@@ -41,11 +41,11 @@ static void store_f32(const mnem__kv_block *layout, const float *key, const floa
     const int64_t d = layout->head_dim;
     float bounded[MNEM__KV_HEAD_DIM_MAX];
     float *keys = (float *)(void *)block;
-    float *values = (float *)(void *)(block + layout->values) + position * layout->dim_padded;
+    float *values = (float *)(void *)(block + layout->values) + position * layout->value_padded;
     to_floats(d, key, bounded);
     for (int64_t i = 0; i < d; i++) keys[i * MNEM__KV_BLOCK + position] = bounded[i];
-    to_floats(d, value, values);
-    for (int64_t i = d; i < layout->dim_padded; i++) values[i] = 0.0f;
+    to_floats(layout->value_dim, value, values);
+    for (int64_t i = layout->value_dim; i < layout->value_padded; i++) values[i] = 0.0f;
 }
 
 /* 32 floats to whole numbers of at most 127; returns their scale as a half. The scale is rounded
@@ -65,7 +65,7 @@ static void store_q8(const mnem__kv_block *layout, const float *key, const float
                      int position, uint8_t *block) {
     uint16_t *key_scales = (uint16_t *)(void *)(block + layout->key_scales);
     uint16_t *value_scales = (uint16_t *)(void *)(block + layout->value_scales);
-    int8_t *values = (int8_t *)(block + layout->values) + position / 2 * layout->head_dim * 2;
+    int8_t *values = (int8_t *)(block + layout->values) + position / 2 * layout->value_dim * 2;
     for (int64_t i = 0; i < layout->head_dim; i += MNEM__KV_SCALE) {
         int8_t bytes[MNEM__KV_SCALE];
         const int64_t scale = i / MNEM__KV_SCALE * MNEM__KV_BLOCK + position;
@@ -73,23 +73,27 @@ static void store_q8(const mnem__kv_block *layout, const float *key, const float
         for (int64_t j = 0; j < MNEM__KV_SCALE; j++)
             block[(i + j) / 4 * 4 * MNEM__KV_BLOCK + 4 * position + j % 4] =
                 (uint8_t)(bytes[j] + 128);
+    }
+    for (int64_t i = 0; i < layout->value_dim; i += MNEM__KV_SCALE) {
+        int8_t bytes[MNEM__KV_SCALE];
+        const int64_t scale = i / MNEM__KV_SCALE * MNEM__KV_BLOCK + position;
         value_scales[scale] = quantize_32(value + i, bytes);
         for (int64_t j = 0; j < MNEM__KV_SCALE; j++) values[(i + j) * 2 + position % 2] = bytes[j];
     }
 }
 
 static void clear_rows(const mnem__kv_block *layout, int64_t unit, int from, uint8_t *block) {
-    const int64_t row = layout->dim_padded * unit;
+    const int64_t row = layout->value_padded * unit;
     memset(block + layout->values + from * row, 0, (size_t)((MNEM__KV_BLOCK - from) * row));
 }
 
 static void clear_q8(const mnem__kv_block *layout, int from, uint8_t *block) {
-    const int64_t pair = layout->head_dim * 2;
+    const int64_t pair = layout->value_dim * 2;
     uint8_t *values = block + layout->values;
     for (int64_t i = 1; from % 2 != 0 && i < pair; i += 2) values[from / 2 * pair + i] = 0;
     for (int64_t j = (from + 1) / 2; j < MNEM__KV_BLOCK / 2; j++)
         memset(values + j * pair, 0, (size_t)pair);
-    for (int64_t i = 0; i < layout->head_dim / MNEM__KV_SCALE; i++)
+    for (int64_t i = 0; i < layout->value_dim / MNEM__KV_SCALE; i++)
         memset(block + layout->value_scales + (i * MNEM__KV_BLOCK + from) * 2, 0,
                (size_t)(MNEM__KV_BLOCK - from) * 2);
 }

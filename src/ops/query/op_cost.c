@@ -181,7 +181,7 @@ static uint64_t attention_products(const mnem_op_desc *d, const mnem_kv_sequence
                                    int32_t count) {
     uint64_t seen = 0;
     for (int32_t i = 0; i < count; i++) seen += positions_seen(d, &kv[i]);
-    return (d->kind == MNEM_OP_INDEX ? 1 : 2) * seen * elements(&d->in[0], 1);
+    return seen * (elements(&d->in[0], 1) + (d->kind == MNEM_OP_INDEX ? 0 : elements(&d->out, 1)));
 }
 
 /* Scores and values of whole sequences; going back makes scores again, and four gradients. */

@@ -76,7 +76,8 @@ static void put_fields(mnem__op_key_words *key, const mnem_op_desc *d) {
     put_rope(key, &d->rope);
     put_ints(key, (int32_t)d->kv.type, d->kv.kv_heads);
     put_ints(key, d->kv.head_dim, d->kv.page_tokens);
-    put_ints(key, d->max_positions, d->window);
+    put_ints(key, d->kv.value_dim, d->max_positions);
+    put_ints(key, d->window, d->axis);
     put_floats(key, d->soft_cap, d->temperature);
     put_ints(key, d->temperature_every, d->sequence);
     put_floats(key, d->dropout, d->alpha);
@@ -86,8 +87,8 @@ static void put_fields(mnem__op_key_words *key, const mnem_op_desc *d) {
     put_floats(key, d->teach_weight, d->teach_temperature);
     put_word(key, d->keep_bytes);
     put_route(key, &d->route);
-    put_pair(key, (uint32_t)d->axis, d->axes);
-    put_pair(key, (uint32_t)d->reduce, mnem__float_bits(d->limit));
+    put_pair(key, (uint32_t)d->reduce, d->axes);
+    put_word(key, mnem__float_bits(d->limit));
 }
 
 /* Each word is multiplied in by an odd number of many bits (Fibonacci hashing, Knuth 6.4). */

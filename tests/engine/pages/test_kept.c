@@ -143,6 +143,33 @@ static void keys_of_an_indexer_lie_behind_keys_and_values(void **state) {
     }
 }
 
+/* Values have their own width, where that is made of whole blocks of the pages' type. */
+static void values_are_kept_as_wide_as_they_are(void **state) {
+    (void)state;
+    static const struct {
+        const char *path;
+        mnem_kv_choice type;
+        int32_t keys, values, kept;
+    } cases[] = {{FAMILY("mimo2"), MNEM_KV_F16, 24, 16, 16},
+                 {FAMILY("mimo2"), MNEM_KV_F32, 24, 16, 16},
+                 {FAMILY("deepseek2"), MNEM_KV_F16, 40, 32, 32}, /* keys: a latent, and 8 turned */
+                 {LLAMA, MNEM_KV_F16, 8, 0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        engine_case c;
+        open_case(&c, cases[i].path, cases[i].type, 16);
+        const mnem_kv_layout *kv = &c.engine->pages[0].layout;
+        const int32_t values = kv->value_dim ? kv->value_dim : kv->head_dim;
+        const uint64_t numbers = (uint64_t)kv->head_dim + ((uint64_t)values + 15) / 16 * 16;
+        assert_int_equal(kv->head_dim, cases[i].keys);
+        assert_int_equal(kv->value_dim, cases[i].kept);
+        assert_int_equal(mnem_kv_page_bytes(kv), (uint64_t)kv->kv_heads * PAGE * numbers *
+                                                     (cases[i].type == MNEM_KV_F32 ? 4 : 2));
+        assert_int_equal(mnem__kept_values(&c.engine->map->shape, MNEM_TYPE_Q8_0),
+                         cases[i].values % 32 ? 0 : cases[i].values);
+        engine_case_close(&c);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kind_of_pages_is_what_its_rows_add_up_to),
@@ -150,6 +177,7 @@ int main(void) {
         cmocka_unit_test(counts_are_of_their_kinds),
         cmocka_unit_test(a_layer_that_shares_keeps_nothing_of_its_own),
         cmocka_unit_test(keys_of_an_indexer_lie_behind_keys_and_values),
+        cmocka_unit_test(values_are_kept_as_wide_as_they_are),
     };
     return cmocka_run_group_tests(tests, fill_text, NULL);
 }

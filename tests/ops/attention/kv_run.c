@@ -59,7 +59,7 @@ static float temperature_of(const kv_case *c, int position) {
 static void expect_row(const kv_data *data, const double *keys, const double *values, int t,
                        int h) {
     const kv_case *c = &data->c;
-    const int d = c->head_dim, kv = h / (c->heads / c->kv_heads);
+    const int d = c->head_dim, v_n = kv_values(c), kv = h / (c->heads / c->kv_heads);
     const int last = c->both_ways ? c->positions - 1 : t;
     double *scores = calloc((size_t)last + 1, sizeof *scores), q[DIM_MAX], top = -INFINITY, sum = 0;
     /* the kernel's scores are powers of two: log2(e) is part of the scale */
@@ -76,36 +76,36 @@ static void expect_row(const kv_data *data, const double *keys, const double *va
     const double sink = (double)kv_sink(h) * log2(exp(1));
     if (c->sinks) top = fmax(top, sink);
     if (c->sinks) sum = exp2(sink - top);
-    float *out = data->expected + ((int64_t)t * c->heads + h) * d;
+    float *out = data->expected + ((int64_t)t * c->heads + h) * v_n;
     double acc[DIM_MAX] = {0};
     for (int j = first; j <= last; j++) {
         const double p = exp2(scores[j] - top);
-        const double *v = values + ((int64_t)j * c->kv_heads + kv) * d;
-        for (int i = 0; i < d; i++) acc[i] += p * v[i];
+        const double *v = values + ((int64_t)j * c->kv_heads + kv) * v_n;
+        for (int i = 0; i < v_n; i++) acc[i] += p * v[i];
         sum += p;
     }
-    for (int i = 0; i < d; i++) out[i] = (float)(acc[i] / sum);
+    for (int i = 0; i < v_n; i++) out[i] = (float)(acc[i] / sum);
     free(scores);
 }
 
 kv_data kv_data_make(const kv_case *c, uint64_t seed) {
-    const int d = c->head_dim, kv_n = c->kv_heads * d, n = c->heads * d;
-    kv_data data = {.c = *c, .row = n + 2 * kv_n + 3};
+    const int d = c->head_dim, kv_n = c->kv_heads * d, n = c->heads * d, v = kv_values(c);
+    kv_data data = {.c = *c, .row = n + kv_n + c->kv_heads * v + 3};
     const size_t positions = (size_t)c->positions;
     rng r = {seed};
     data.fused = calloc(positions * (size_t)data.row, sizeof *data.fused);
-    data.expected = calloc(positions * (size_t)n, sizeof *data.expected);
+    data.expected = calloc(positions * (size_t)(c->heads * v), sizeof *data.expected);
     double *keys = calloc(positions * (size_t)kv_n, sizeof *keys);
-    double *values = calloc(positions * (size_t)kv_n, sizeof *values);
+    double *values = calloc(positions * (size_t)(c->kv_heads * v), sizeof *values);
     assert_true(data.fused && data.expected && keys && values);
     for (int t = 0; t < c->positions; t++) {
         float *row = data.fused + (int64_t)t * data.row;
         for (int i = 0; i < data.row; i++) row[i] = rng_float(&r) * (i < n ? c->spread : 1.0f);
         if (c->equal_keys) memcpy(row + n, data.fused + n, (size_t)kv_n * sizeof *row);
         for (int h = 0; h < c->kv_heads; h++) {
-            const int64_t at = ((int64_t)t * c->kv_heads + h) * d;
-            through_page(c->type, d, row + n + h * d, keys + at);
-            through_page(c->type, d, row + n + kv_n + h * d, values + at);
+            const int64_t at = (int64_t)t * c->kv_heads + h;
+            through_page(c->type, d, row + n + h * d, keys + at * d);
+            through_page(c->type, v, row + n + kv_n + h * v, values + at * v);
         }
     }
     for (int t = 0; t < c->positions; t++)
@@ -132,8 +132,8 @@ static void run_both(const mnem_worker *worker, void *context) {
     mnem_op_run(&p->attend, &p->args_attend, worker);
 }
 
-static mnem_tensor view(const kv_data *data, int tokens, int heads, int at) {
-    mnem_tensor t = mnem_tensor_3d(MNEM_TYPE_F32, tokens, heads, data->c.head_dim);
+static mnem_tensor view(const kv_data *data, int tokens, int heads, int width, int at) {
+    mnem_tensor t = mnem_tensor_3d(MNEM_TYPE_F32, tokens, heads, width);
     t.stride[0] = data->row * 4;
     t.offset = at * 4;
     return t;
@@ -143,9 +143,9 @@ static void prepare(const kv_data *data, int workers, int most, program *p) {
     const kv_case *c = &data->c;
     const int n = c->heads * c->head_dim, kv_n = c->kv_heads * c->head_dim;
     mnem_op_desc desc = {.kind = MNEM_OP_KV_STORE, .workers = workers};
-    desc.kv = (mnem_kv_layout){c->type, c->kv_heads, c->head_dim, c->page_tokens};
-    desc.in[0] = view(data, most, c->kv_heads, n);
-    desc.in[1] = view(data, most, c->kv_heads, n + kv_n);
+    desc.kv = (mnem_kv_layout){c->type, c->kv_heads, c->head_dim, c->page_tokens, c->value_dim};
+    desc.in[0] = view(data, most, c->kv_heads, c->head_dim, n);
+    desc.in[1] = view(data, most, c->kv_heads, kv_values(c), n + kv_n);
     if (mnem_op_prepare(&desc, &p->store) != MNEM_OK) fail_msg("%s", mnem_last_error());
     desc.kind = MNEM_OP_ATTENTION;
     desc.scale = scale_of(c);
@@ -155,9 +155,9 @@ static void prepare(const kv_data *data, int workers, int most, program *p) {
     desc.temperature = c->temperature;
     desc.temperature_every = TEMPERATURE_EVERY;
     desc.max_positions = c->positions;
-    desc.in[0] = view(data, most, c->heads, 0);
+    desc.in[0] = view(data, most, c->heads, c->head_dim, 0);
     desc.in[1] = c->sinks ? mnem_tensor_1d(MNEM_TYPE_F32, c->heads) : (mnem_tensor){0};
-    desc.out = mnem_tensor_3d(MNEM_TYPE_F32, most, c->heads, c->head_dim);
+    desc.out = mnem_tensor_3d(MNEM_TYPE_F32, most, c->heads, kv_values(c));
     if (mnem_op_prepare(&desc, &p->attend) != MNEM_OK) fail_msg("%s", mnem_last_error());
 }
 
@@ -170,7 +170,7 @@ static int next_chunk(const kv_data *data, const int *chunks, int *at) {
 
 void kv_run(const kv_data *data, int workers, const int *chunks, float *out) {
     const kv_case *c = &data->c;
-    const int n = c->heads * c->head_dim;
+    const int n = c->heads * kv_values(c);
     int most = chunks ? 0 : c->positions;
     for (int i = 0; chunks && chunks[i]; i++) most = chunks[i] > most ? chunks[i] : most;
     float sinks[HEADS_MAX];

@@ -16,22 +16,26 @@ typedef struct kv_case {
     float temperature; /* of the scores, by each 32 positions; 0: none */
     bool sinks;        /* a score beside the others in each head (kv_sink) */
     bool both_ways;    /* not causal; all positions are one run then */
+    int value_dim;     /* 0: head_dim */
 } kv_case;
 
 float kv_sink(int head);
+static inline int kv_values(const kv_case *c) {
+    return c->value_dim ? c->value_dim : c->head_dim;
+}
 
 typedef struct kv_data {
     kv_case c;
     int row;         /* floats of a fused row: q | k | v | gap */
     float *fused;    /* [positions][row] */
-    float *expected; /* [positions][heads * head_dim] */
+    float *expected; /* [positions][heads * kv_values] */
 } kv_data;
 
 kv_data kv_data_make(const kv_case *c, uint64_t seed);
 void kv_data_free(kv_data *data);
 
 /* Stores and attends to all positions in runs of the given sizes (the last repeats; 0 ends it) by a
- * team; out [positions][heads * head_dim]. NULL chunks: everything at once. */
+ * team; out [positions][heads * kv_values]. NULL chunks: everything at once. */
 void kv_run(const kv_data *data, int workers, const int *chunks, float *out);
 
 #endif

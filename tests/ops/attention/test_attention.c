@@ -46,13 +46,19 @@ static const kv_case shapes[] = {
     {MNEM_TYPE_Q8_0, 6, 2, 96, 64, 130, 3, .sinks = true},
     {MNEM_TYPE_F16, 16, 1, 576, 16, 65, 3, .window = 0},
     {MNEM_TYPE_Q8_0, 4, 1, 576, 64, 100, 3, .window = 0},
+    {MNEM_TYPE_F16, 8, 2, 192, 32, 100, 3, .value_dim = 128},
+    {MNEM_TYPE_F16, 6, 2, 72, 16, 130, 3, .window = 30, .value_dim = 40},
+    {MNEM_TYPE_F32, 9, 3, 24, 16, 70, 3, .value_dim = 8},
+    {MNEM_TYPE_F32, 4, 1, 16, 16, 33, 3, .value_dim = 48},
+    {MNEM_TYPE_Q8_0, 8, 2, 192, 32, 100, 3, .window = 40, .value_dim = 128},
+    {MNEM_TYPE_Q8_0, 30, 1, 96, 64, 70, 3, .value_dim = 32},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 /* Under sanitizers every shape, but bits of some of them and fewer random ones. */
 enum { BITS_STEP = MNEM_SANITIZED ? 3 : 1, RANDOM_SHAPES = MNEM_SANITIZED ? 8 : 40 };
 
 static int64_t outputs(const kv_case *c) {
-    return (int64_t)c->positions * c->heads * c->head_dim;
+    return (int64_t)c->positions * c->heads * kv_values(c);
 }
 
 /* Q8_0: probabilities of a tile have 16 bits. */
@@ -125,6 +131,9 @@ static void random_shapes_equal_a_full_softmax(void **state) {
             .positions = rng_int(&r, 1, 140),
             .spread = (float)rng_int(&r, 1, 8),
             .window = seed % 3 ? 0 : rng_int(&r, 1, 140),
+            .value_dim = seed % 4 ? 0
+                         : q8     ? 32 * rng_int(&r, 1, 4)
+                                  : 8 * rng_int(&r, 1, 16),
         };
         const int chunks[] = {rng_int(&r, 1, 70), rng_int(&r, 1, 70), rng_int(&r, 1, 9), 0};
         kv_data data = kv_data_make(&c, seed);
@@ -215,7 +224,7 @@ static void equal_scores_give_the_mean(void **state) {
 
 static mnem_op_desc attention_desc(mnem_type type, int tokens) {
     mnem_op_desc desc = {.kind = MNEM_OP_ATTENTION, .workers = 1, .scale = 0.125f};
-    desc.kv = (mnem_kv_layout){type, 2, 64, 16};
+    desc.kv = (mnem_kv_layout){type, 2, 64, 16, 0};
     desc.max_positions = 256;
     desc.in[0] = desc.out = mnem_tensor_3d(MNEM_TYPE_F32, tokens, 4, 64);
     return desc;
@@ -263,28 +272,30 @@ static void sequences_in_one_run_do_not_meet(void **state) {
     free(pages);
 }
 
-/* Heads whose groups are whole blocks of 32, and others. */
-static void check_a8(int head_dim, int tokens) {
+/* Heads whose groups are whole blocks of 32, and others; values as wide as keys, and others. */
+static void check_a8(int head_dim, int value_dim, int tokens) {
     enum { T = 37, HEADS = 8 };
     static float rows[(T + 4) * 4 * 128], out[T * HEADS * 128];
-    const int n = HEADS * head_dim;
+    const int n = HEADS * value_dim;
     rng r = {4};
     rng_fill(&r, rows, (T + 4) * 4 * 128, 1.0f);
     mnem_op_desc desc = {.kind = MNEM_OP_KV_STORE, .scale = 0.125f, .max_positions = 64};
-    desc.kv = (mnem_kv_layout){MNEM_TYPE_F16, 2, head_dim, 16};
+    desc.kv = (mnem_kv_layout){MNEM_TYPE_F16, 2, head_dim, 16, value_dim};
     const uint64_t page = mnem_kv_page_bytes(&desc.kv), a8 = mnem_type_row_bytes(MNEM_TYPE_A8, n);
     uint8_t *pages = aligned_alloc(64, page * 3), *later = aligned_alloc(64, a8 * T);
     uint8_t *direct = aligned_alloc(64, a8 * T);
     static const int32_t table[] = {2, 0, 1};
     mnem_kv_sequence sequence = {pages, page, table, 0, 0, T};
     mnem_op_args args = {.tokens = T, .in = {rows, rows + 64}, .kv = &sequence, .kv_count = 1};
-    desc.in[0] = desc.in[1] = mnem_tensor_3d(MNEM_TYPE_F32, T, 2, head_dim);
+    desc.in[0] = mnem_tensor_3d(MNEM_TYPE_F32, T, 2, head_dim);
+    desc.in[1] = mnem_tensor_3d(MNEM_TYPE_F32, T, 2, value_dim);
     op_run(desc, 2, args);
     sequence.first_position = T - tokens;
     sequence.rows = tokens;
     args.tokens = tokens;
     desc.kind = MNEM_OP_ATTENTION;
-    desc.in[0] = desc.out = mnem_tensor_3d(MNEM_TYPE_F32, tokens, HEADS, head_dim);
+    desc.in[0] = mnem_tensor_3d(MNEM_TYPE_F32, tokens, HEADS, head_dim);
+    desc.out = mnem_tensor_3d(MNEM_TYPE_F32, tokens, HEADS, value_dim);
     desc.in[0].stride[0] = 4 * head_dim * 4; /* queries of neighbours overlap */
     desc.in[1] = (mnem_tensor){0};
     args.out = out;
@@ -309,9 +320,12 @@ static void a8_output_is_the_f32_output_quantized(void **state) {
     (void)state;
     static const int dims[] = {64, 8, 16, 24, 72, 80, 128};
     for (int i = 0; i < 7; i++) {
-        check_a8(dims[i], 30);
-        check_a8(dims[i], 1);
+        check_a8(dims[i], dims[i], 30);
+        check_a8(dims[i], dims[i], 1);
     }
+    check_a8(96, 64, 30);
+    check_a8(128, 40, 30);
+    check_a8(24, 8, 1);
 }
 
 static void prepare_names_what_is_wrong(void **state) {
@@ -322,6 +336,12 @@ static void prepare_names_what_is_wrong(void **state) {
     d = attention_desc(MNEM_TYPE_Q8_0, 8);
     d.kv.head_dim = 72;
     op_refused(&d, "head_dim must be a multiple of 32");
+    d = attention_desc(MNEM_TYPE_Q8_0, 8);
+    d.kv.value_dim = 40;
+    op_refused(&d, "value_dim must be a multiple of 8, and of 32 for a KV cache of type Q8_0");
+    d = attention_desc(MNEM_TYPE_F16, 8);
+    d.kv.value_dim = 32;
+    op_refused(&d, "out must be F32 [T, heads, 32] or A8 [T, heads * 32]");
     d = attention_desc(MNEM_TYPE_Q4_0, 8);
     op_refused(&d, "must be F16, F32 or Q8_0");
     d = attention_desc(MNEM_TYPE_F16, 8);
@@ -345,7 +365,7 @@ static void prepare_names_what_is_wrong(void **state) {
     op_refused(&d, "soft_cap");
     d = attention_desc(MNEM_TYPE_F16, 8);
     d.out = mnem_tensor_2d(MNEM_TYPE_A8, 8, 128);
-    op_refused(&d, "out must be A8 [T, heads * head_dim]");
+    op_refused(&d, "or A8 [T, heads * 64], with the T and heads of in[0]");
     d = attention_desc(MNEM_TYPE_F16, 8);
     d.in[0].stride[2] = 8;
     op_refused(&d, "in[0]");
@@ -353,7 +373,7 @@ static void prepare_names_what_is_wrong(void **state) {
 
 static void q8_pages_are_about_half(void **state) {
     (void)state;
-    mnem_kv_layout l = {MNEM_TYPE_F16, 4, 64, 32};
+    mnem_kv_layout l = {MNEM_TYPE_F16, 4, 64, 32, 0};
     assert_int_equal(mnem_kv_page_bytes(&l), 4 * 32 * 64 * 2 * 2);
     l.type = MNEM_TYPE_Q8_0;
     assert_int_equal(mnem_kv_page_bytes(&l), 4 * 32 * 2 * (64 + 2 * 2));

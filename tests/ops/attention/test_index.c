@@ -196,7 +196,7 @@ static void attention_to_chosen_positions_is_that_to_a_text_of_them(void **state
     rng_fill(&r, whole.value[0][0], (int64_t)TOKENS * KV_HEADS * DIM, 1);
     rng_fill(&r, query[0][0], (int64_t)ROWS * QUERY_HEADS * DIM, 3);
     for (int i = 0; i < 9; i++) {
-        const mnem_kv_layout layout = {types[i % 3], KV_HEADS, DIM, PAGE};
+        const mnem_kv_layout layout = {types[i % 3], KV_HEADS, DIM, PAGE, 0};
         choose_some(&r);
         store(&whole, &layout, TOKENS);
         attend(&whole, &layout, TOKENS - ROWS, ROWS, 1 + i / 3, query[0][0], positions[0],
@@ -216,7 +216,7 @@ static void attention_to_chosen_positions_is_that_to_a_text_of_them(void **state
 
 static void rows_that_see_no_more_than_they_may_choose_see_all(void **state) {
     (void)state;
-    const mnem_kv_layout layout = {MNEM_TYPE_F16, KV_HEADS, DIM, PAGE};
+    const mnem_kv_layout layout = {MNEM_TYPE_F16, KV_HEADS, DIM, PAGE, 0};
     static float all[ROWS][QUERY_HEADS][DIM];
     store(&whole, &layout, TOKENS);
     memset(positions, 0xff, sizeof positions); /* isn't read */
@@ -229,7 +229,7 @@ static void a_choice_has_neither_window_nor_both_ways(void **state) {
     (void)state;
     mnem_op_desc d = {.kind = MNEM_OP_ATTENTION,
                       .workers = 1,
-                      .kv = {MNEM_TYPE_F16, KV_HEADS, DIM, PAGE},
+                      .kv = {MNEM_TYPE_F16, KV_HEADS, DIM, PAGE, 0},
                       .scale = 1,
                       .window = 8,
                       .max_positions = TOKENS};

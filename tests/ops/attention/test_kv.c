@@ -71,8 +71,8 @@ static float key_at(const store *s, int head, int position, int e) {
 static float value_at(const store *s, int head, int position, int e) {
     const uint8_t *block = block_of(s, head, position), *at = block + s->block.values;
     const int lane = position % 16;
-    if (s->layout.type == MNEM_TYPE_F32) return float_at(at, lane * s->block.dim_padded + e);
-    if (s->layout.type == MNEM_TYPE_F16) return half_at(at, lane * s->block.dim_padded + e);
+    if (s->layout.type == MNEM_TYPE_F32) return float_at(at, lane * s->block.value_padded + e);
+    if (s->layout.type == MNEM_TYPE_F16) return half_at(at, lane * s->block.value_padded + e);
     return (float)(int8_t)at[lane / 2 * DIM * 2 + e * 2 + lane % 2] *
            half_at(block + s->block.value_scales, e / 32 * 16 + lane);
 }
@@ -172,7 +172,7 @@ static void what_is_too_large_is_bounded_and_nan_stays(void **state) {
 static void prepare_names_what_is_wrong(void **state) {
     (void)state;
     mnem_op_desc d = {.kind = MNEM_OP_KV_STORE, .workers = 1};
-    d.kv = (mnem_kv_layout){MNEM_TYPE_F16, 2, 64, 16};
+    d.kv = (mnem_kv_layout){MNEM_TYPE_F16, 2, 64, 16, 0};
     d.in[0] = mnem_tensor_3d(MNEM_TYPE_F32, 8, 2, 64);
     d.in[1] = mnem_tensor_3d(MNEM_TYPE_F32, 8, 2, 32);
     op_refused(&d, "kv_store (in[0] F32 [8, 2, 64], in[1] F32 [8, 2, 32]");

@@ -290,13 +290,14 @@ static json_t *json_value(const mnem_value *v) {
 static json_t *json_transformer(const mnem_transformer *t) {
     return json_pack(
         "{s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:f, s:s, s:b, s:b, s:b, s:b, s:b, "
-        "s:i, s:i}",
+        "s:i, s:i, s:i, s:i}",
         "architecture", t->architecture, "layers", t->layers, "embd", t->embd, "heads", t->heads,
         "kv_heads", t->kv_heads, "head_dim", t->head_dim, "ff", t->ff, "vocab", t->vocab, "context",
         t->context, "epsilon", decimal((double)t->epsilon), "rope_base",
         decimal((double)t->rope.base), "rope_scaling", info_rope_scaling(t), "tied", t->tied,
         "qkv_bias", t->qkv_bias, "out_bias", t->out_bias, "qk_norm", t->qk_norm, "encoder",
-        t->encoder, "pooling", (int)t->pooling, "conv_length", t->conv_length);
+        t->encoder, "pooling", (int)t->pooling, "conv_length", t->conv_length, "streams",
+        t->streams, "laurel", t->laurel);
 }
 
 static json_t *json_tokenizer(const info *i) {

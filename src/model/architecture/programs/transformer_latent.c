@@ -5,7 +5,7 @@
  *     c, r = n W            [T, L], [T, R]    c normed, r turned: together what the pages keep
  *     q, p = n W            [T, H, U], [T, H, R]    p turned; or from a normed latent of their own
  *     q'   = K[h] q         [T, H, L]
- *     o    = attention((q', p), pages)      one KV head, whose values are its keys
+ *     o    = attention((q', p), pages)      one KV head, whose values are its keys' first L
  *     a    = V[h] o[:L]     [T, H, V]
  *
  * K and V are each head's parts of the matrix that would make keys and values of a latent: applied
@@ -58,6 +58,11 @@ static void add_heads_matmul(builder *b, mnem__role role, int32_t in, int32_t ou
     add(b, node);
 }
 
+/* Of the values in the pages: the latent, or it and what is turned. */
+static int64_t kept_width(const builder *b) {
+    return b->o->kv.value_dim ? b->o->kv.value_dim : b->t->head_dim;
+}
+
 /* The keys of a token, normed and turned, into the pages. */
 static void add_keys(builder *b, const mnem__layer_part *part, int32_t keys, int32_t angles) {
     const mnem_transformer *t = b->t;
@@ -65,12 +70,13 @@ static void add_keys(builder *b, const mnem__layer_part *part, int32_t keys, int
     latent.stride[0] = (int64_t)t->head_dim * (int64_t)sizeof(float);
     const int32_t c = mnem_graph_view(b->graph, keys, &latent);
     const int32_t key = part_of(b, keys, 1, t->head_dim, 0, t->head_dim);
+    const int32_t value = part_of(b, keys, 1, t->head_dim, 0, kept_width(b));
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = t->epsilon},
                              .in = {c, layer_vector(b, part->kv_norm)},
                              .out = c});
     add_turn(b, part_of(b, keys, 1, t->head_dim, t->latent, t->rope.dims), angles);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_KV_STORE, .kv = b->o->kv},
-                             .in = {key, key},
+                             .in = {key, value},
                              .layer = layer_pages(b)});
 }
 
@@ -177,7 +183,8 @@ int32_t mnem__add_latent(builder *b, const mnem__layer_part *part, int32_t angle
     b->tail = b->layer + 1 == t->layers;
     const int32_t wide = part->q_b ? add_wide(b, part, q, weights, angles) : q;
     const int32_t queries = add_queries(b, part, wide, angles);
-    const int32_t out = value_2d(b, "attention", MNEM_TYPE_F32, heads * t->head_dim);
+    const int64_t kept = kept_width(b);
+    const int32_t out = value_2d(b, "attention", MNEM_TYPE_F32, heads * kept);
     const int32_t made = value_2d(b, "values", MNEM_TYPE_F32, width);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ATTENTION,
                                       .scale = t->attention_scale,
@@ -186,9 +193,9 @@ int32_t mnem__add_latent(builder *b, const mnem__layer_part *part, int32_t angle
                                       .temperature = t->attention_temperature,
                                       .temperature_every = t->rope.original_context},
                              .in = {queries, 0, b->chosen},
-                             .out = part_of(b, out, heads, t->head_dim, 0, t->head_dim),
+                             .out = part_of(b, out, heads, kept, 0, kept),
                              .layer = layer_pages(b)});
-    add_heads_matmul(b, part->v_b, part_of(b, out, heads, t->head_dim, 0, t->latent),
+    add_heads_matmul(b, part->v_b, part_of(b, out, heads, kept, 0, t->latent),
                      part_of(b, made, heads, t->value_dim, 0, t->value_dim));
     return made;
 }

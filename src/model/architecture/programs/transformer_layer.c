@@ -74,6 +74,11 @@ static int64_t given_by_head(const builder *b) {
     return b->t->value_dim && !b->t->latent ? b->t->value_dim : b->t->head_dim;
 }
 
+/* The width of a head's values in the pages. */
+static int64_t kept_by_head(const builder *b) {
+    return b->o->kv.value_dim ? b->o->kv.value_dim : b->t->head_dim;
+}
+
 /* [T, heads, given]: each head's first numbers in a value of as many heads. */
 static int32_t narrow_part(builder *b, int32_t of, int32_t heads, int64_t head_width) {
     const int64_t bytes = head_width * (int64_t)sizeof(float);
@@ -283,11 +288,11 @@ static void add_scaled(builder *b, int32_t in, float factor, int32_t out) {
                .desc = {.kind = MNEM_OP_SCALE, .scale = factor}, .in = {in}, .out = out});
 }
 
-/* Values as pages keep them: as wide as keys, 0 behind those that are narrower. */
+/* Values as pages keep them: where those are as wide as keys, 0 behind narrower ones. */
 static int32_t add_values(builder *b, const qkv *in) {
     const mnem_transformer *t = b->t;
     const float factor = t->value_scale > 0 ? t->value_scale : 1;
-    if (given_by_head(b) == t->head_dim) {
+    if (given_by_head(b) == kept_by_head(b)) {
         if (factor != 1) add_scaled(b, in->v, factor, in->v);
         return in->v;
     }
@@ -322,11 +327,14 @@ static inputs add_attention(builder *b, const mnem__layer_part *part) {
     if (in.k) add_keys(b, part, &in);
     b->tail = b->layer + 1 >= t->layers - t->kv_shared_layers; /* no layer behind has keys */
     add_turned(b, MNEM__GATHERS_HEADS, in.q, in.q_flat, part->q_norm);
-    const bool narrow = given_by_head(b) != t->head_dim;
+    const int64_t kept = kept_by_head(b);
+    const bool narrow = given_by_head(b) != kept;
     const mnem_type type =
         in.gate || narrow ? MNEM_TYPE_F32 : type_before(b, layer_handle(b, part->out));
-    const int32_t flat = value_2d(b, "attention", type, (int64_t)t->heads * t->head_dim);
-    const int32_t by_head = type == MNEM_TYPE_A8 ? flat : heads_view(b, flat, t->heads);
+    const int32_t flat = value_2d(b, "attention", type, t->heads * kept);
+    const int32_t by_head = type == MNEM_TYPE_A8       ? flat
+                            : kept == given_by_head(b) ? narrow_view(b, flat, t->heads)
+                                                       : heads_view(b, flat, t->heads);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ATTENTION,
                                       .scale = t->attention_scale > 0
                                                    ? t->attention_scale
