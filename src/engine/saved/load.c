@@ -205,15 +205,17 @@ static mnem_status check_pages(const mnem_sequence *s) {
     return MNEM_OK;
 }
 
-/* The nearest state at or before n. */
+/* The nearest state at or before n. The last one is the live one, whose position needn't be read: so
+ * of a save without snapshots nothing is. */
 static mnem_status find_state(mnem_sequence *s, const mnem_saved *saved, int32_t n) {
     const mnem__saved_header h = header_of(s->engine, saved->from, saved->length,
                                            saved->first_window, saved->ready, saved->states);
     uint64_t record_bytes, at = saved->offset + mnem__saved_states_at(s->engine, &h, &record_bytes);
     s->load.ready = 0;
     for (int32_t i = 0; i < saved->states; i++, at += record_bytes) {
-        uint64_t position;
-        MNEM__TRY(mnem__saved_read(saved->fd, at, &position, sizeof position));
+        uint64_t position = (uint64_t)saved->ready;
+        if (i < saved->states - 1)
+            MNEM__TRY(mnem__saved_read(saved->fd, at, &position, sizeof position));
         if (position == 0 || position > (uint64_t)saved->ready) return damaged("a state");
         if (position > (uint64_t)n) continue;
         s->load.state = i;
@@ -288,9 +290,12 @@ static mnem_status read_state(mnem_sequence *s, const mnem_saved *saved,
     const size_t n = (size_t)(s->load.n - s->length);
     mnem__checksum checksum =
         mnem__saved_page_sum(MNEM__KV_STATES, s->load.ready, saved->ids_checksum);
-    uint64_t record_bytes, sum;
+    uint64_t record_bytes, position, sum;
     uint64_t at = saved->offset + mnem__saved_states_at(s->engine, h, &record_bytes) +
-                  record_bytes * (uint64_t)s->load.state + sizeof(uint64_t);
+                  record_bytes * (uint64_t)s->load.state;
+    MNEM__TRY(mnem__saved_read(saved->fd, at, &position, sizeof position));
+    if (position != (uint64_t)s->load.ready) return damaged("a state");
+    at += sizeof position;
     MNEM__TRY(mnem__saved_read(saved->fd,
                                saved->offset + sizeof *h + (uint64_t)s->length * sizeof *ids, ids,
                                n * sizeof *ids));

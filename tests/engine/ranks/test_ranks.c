@@ -95,7 +95,7 @@ static float *alone[ALL_MODELS][KINDS], *embedded[ALL_MODELS][KINDS];
 #ifdef __SANITIZE_THREAD__ /* each takes seconds */
 enum { CASES_BOTH = 40, CASES = 4, LEAST = 1, EACH_STATEFUL = 1 };
 #else
-enum { CASES_BOTH = 40, CASES = 40, LEAST = 5, EACH_STATEFUL = 4 };
+enum { CASES_BOTH = 40, CASES = 40, LEAST = 5, EACH_STATEFUL = 6 };
 #endif
 static int cases = CASES, refused, streamed, flown, beside, cut, cut_streamed, on_apart;
 static int kept_snapshots;
