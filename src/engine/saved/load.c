@@ -205,8 +205,8 @@ static mnem_status check_pages(const mnem_sequence *s) {
     return MNEM_OK;
 }
 
-/* The nearest state at or before n. The last one is the live one, whose position needn't be read: so
- * of a save without snapshots nothing is. */
+/* The nearest state at or before n. The last one is the live one, whose position needn't be read:
+ * nothing is, of a save without snapshots. */
 static mnem_status find_state(mnem_sequence *s, const mnem_saved *saved, int32_t n) {
     const mnem__saved_header h = header_of(s->engine, saved->from, saved->length,
                                            saved->first_window, saved->ready, saved->states);
