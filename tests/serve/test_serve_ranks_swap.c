@@ -15,7 +15,7 @@
 #include "serve/serve_private.h"
 #include "serve/serve_ranks.h"
 
-enum { ASKS = 4, MODELS = 2, CASES = MNEM_SANITIZED ? 4 : 12 };
+enum { ASKS = 4, MODELS = 3, STATEFUL = 2, CASES = MNEM_SANITIZED ? 4 : 15 };
 
 static struct {
     char path[200];
@@ -40,6 +40,8 @@ static mnem_engine_options options_of(int model, mnem_cut cut) {
                                  .kv = models[model].kv,
                                  .cut = cut,
                                  .sequences = ASKS,
+                                 .snapshots = model == STATEFUL ? 6 : 0,
+                                 .snapshot_tokens = 32,
                                  .pages_tokens = SERVE_CONTEXT,
                                  .threads = 1,
                                  .chunk = 64};
@@ -98,10 +100,10 @@ static void what_was_set_aside_comes_back(void **state) {
     static crowd c;
     for (int i = 0; i < CASES; i++) {
         const int model = i % MODELS;
-        const mnem_cut cut = i / 2 % 2 ? MNEM_CUT_ROWS : MNEM_CUT_LAYERS;
-        open_crowd(&c, cut == MNEM_CUT_ROWS ? 2 : 2 + i / 4 % 2, model, cut);
+        const bool rows = model != STATEFUL && i / MODELS % 2;
+        open_crowd(&c, rows ? 2 : 2 + i / 2 % 2, model, rows ? MNEM_CUT_ROWS : MNEM_CUT_LAYERS);
         make_asks(&c, model, i);
-        must(make_scheduler(&c, i % 3 ? file[0] : folder[0]));
+        must(make_scheduler(&c, i % 4 ? file[0] : folder[0]));
         run_crowd(&c, NULL);
         assert_true(c.stats.swapped_out > 0 && c.stats.swapped_in > 0);
         assert_int_equal(c.stats.swap_failures, 0);
@@ -132,10 +134,12 @@ static int find_file(int32_t rank) {
 static void a_full_disk_of_any_rank_stops_nobody(void **state) {
     (void)state;
     static crowd c;
-    for (int32_t rank = 0; rank < 3; rank++) {
+    for (int32_t i = 0; i < 4; i++) {
+        const int32_t rank = i % 3;
+        const int model = i == 1 || i == 3 ? STATEFUL : 0;
         char text[96];
-        open_crowd(&c, 3, 0, MNEM_CUT_LAYERS);
-        make_asks(&c, 0, 9);
+        open_crowd(&c, 3, model, MNEM_CUT_LAYERS);
+        make_asks(&c, model, 9);
         must(make_scheduler(&c, folder[0]));
         const int full = open("/dev/full", O_RDWR | O_CLOEXEC);
         assert_true(full >= 0 && dup2(full, find_file(rank)) >= 0);
@@ -161,7 +165,7 @@ static void cut_others_file(crowd *c) {
 static void a_file_that_is_cut_on_one_rank_stops_nobody(void **state) {
     (void)state;
     static crowd c;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < MODELS; i++) {
         open_crowd(&c, 2, i, i ? MNEM_CUT_LAYERS : MNEM_CUT_ROWS);
         make_asks(&c, i, 3);
         must(make_scheduler(&c, file[0]));
@@ -263,6 +267,9 @@ static int set_up(void **state) {
     snprintf(models[1].path, sizeof models[1].path, "%s",
              MNEM_TEST_DATA "/architectures/gemma3.gguf"); /* windows in some layers */
     models[1].kv = MNEM_KV_F32;
+    snprintf(models[STATEFUL].path, sizeof models[STATEFUL].path, "%s",
+             MNEM_TEST_DATA "/architectures/qwen35.gguf");
+    models[STATEFUL].kv = MNEM_KV_F32;
     for (int i = 0; i < MODELS; i++)
         engine_case_open(
             &models[i].alone, models[i].path, 0,

@@ -209,15 +209,17 @@ static mnem_status check_pages(const mnem_sequence *s) {
     return MNEM_OK;
 }
 
-/* The nearest state at or before n. */
+/* The nearest state at or before n. The last one is the live one, whose position needn't be read:
+ * nothing is, of a save without snapshots. */
 static mnem_status find_state(mnem_sequence *s, const mnem_saved *saved, int32_t n) {
     const mnem__saved_header h = header_of(s->engine, saved->from, saved->length,
                                            saved->first_window, saved->ready, saved->states);
     uint64_t record_bytes, at = saved->offset + mnem__saved_states_at(s->engine, &h, &record_bytes);
     s->load.ready = 0;
     for (int32_t i = 0; i < saved->states; i++, at += record_bytes) {
-        uint64_t position;
-        MNEM__TRY(mnem__saved_read(saved->fd, at, &position, sizeof position));
+        uint64_t position = (uint64_t)saved->ready;
+        if (i < saved->states - 1)
+            MNEM__TRY(mnem__saved_read(saved->fd, at, &position, sizeof position));
         if (position == 0 || position > (uint64_t)saved->ready) return damaged("a state");
         if (position > (uint64_t)n) continue;
         s->load.state = i;
@@ -291,9 +293,12 @@ static mnem_status read_record(const mnem_sequence *s, const mnem_saved *saved,
                                int32_t page) {
     const mnem__kv_pages *pages = &s->engine->pages[MNEM__KV_STATES];
     mnem__checksum checksum = mnem__saved_page_sum(MNEM__KV_STATES, position, saved->ids_checksum);
-    uint64_t record_bytes, sum;
+    uint64_t record_bytes, stored, sum;
     uint64_t at = saved->offset + mnem__saved_states_at(s->engine, h, &record_bytes) +
-                  record_bytes * (uint64_t)index + sizeof(uint64_t);
+                  record_bytes * (uint64_t)index;
+    MNEM__TRY(mnem__saved_read(saved->fd, at, &stored, sizeof stored));
+    if (stored != (uint64_t)position) return damaged("a state");
+    at += sizeof stored;
     MNEM__TRY(mnem__saved_read_to(saved->fd, at, mnem__kv_page_at(pages, page), pages->page_bytes,
                                   &checksum));
     MNEM__TRY(mnem__saved_read(saved->fd, at + pages->page_bytes, &sum, sizeof sum));

@@ -210,9 +210,9 @@ static void *run_rank(void *context) {
     r->options.comm = r->comm;
     r->options.device = r->apart ? device_open("apart", 0) : NULL;
     r->status = mnem_engine_plan_ranks(model, &r->options, &r->plan);
-    if (r->status == MNEM_OK)
+    if (r->status == MNEM_OK && !r->plans_only)
         run_engine(r, model);
-    else if (r->status != MNEM_OVER_BUDGET)
+    else if (r->status != MNEM_OK && r->status != MNEM_OVER_BUDGET)
         say_wrong(r, "plan");
     if (mnem_comm_barrier(r->comm) != MNEM_OK && !r->wrong) say_wrong(r, "barrier");
     mnem_comm_destroy(r->comm);

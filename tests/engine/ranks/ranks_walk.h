@@ -25,7 +25,8 @@ typedef struct rank {
     const char *path;              /* of the model */
     const float *alone, *embedded; /* [STREAMS][LENGTH][vocab], [TEXTS][embd]: what is right */
     uint64_t budget, seed;
-    bool apart; /* its device */
+    bool apart;      /* its device */
+    bool plans_only; /* nothing runs */
     mnem_engine_options options;
     mnem_engine_plan plan;
     mnem_engine_pages pages; /* at the end */

@@ -95,10 +95,12 @@ static float *alone[ALL_MODELS][KINDS], *embedded[ALL_MODELS][KINDS];
 #ifdef __SANITIZE_THREAD__ /* each takes seconds */
 enum { CASES_BOTH = 40, CASES = 4, LEAST = 1, EACH_STATEFUL = 1 };
 #else
-enum { CASES_BOTH = 40, CASES = 40, LEAST = 5, EACH_STATEFUL = 4 };
+enum { CASES_BOTH = 40, CASES = 40, LEAST = 5, EACH_STATEFUL = 6 };
 #endif
 static int cases = CASES, refused, streamed, flown, beside, cut, cut_streamed, on_apart;
 static int kept_snapshots;
+enum { FILLS = MNEM_SANITIZED ? 40 : 400 };
+static uint64_t ranks_least[STATEFUL]; /* budget of a rank */
 
 /* ---- alone ---- */
 
@@ -229,6 +231,41 @@ static void ranks_with_states_give_the_bits_of_one(void **state) {
     assert_true(kept_snapshots > 0);
 }
 
+/* Pages, live states and snapshots fill what budgets leave; all ranks plan the least of each, which
+ * fits where each rank's own plan did. */
+static void what_ranks_agree_on_fits(void **state) {
+    (void)state;
+    uint64_t random = 5;
+    int32_t fewer = 0;
+    for (int i = 0; i < FILLS; i++) {
+        rank ranks[2] = {{0}};
+        const int model = MODELS + i % STATEFUL;
+        const uint64_t least = i < STATEFUL ? 1 : ranks_least[i % STATEFUL];
+        for (int32_t k = 0; k < 2; k++) {
+            ranks[k] = (rank){.path = models[model].path, .plans_only = true};
+            ranks[k].options = (mnem_engine_options){.context = CONTEXT,
+                                                     .kv = MNEM_KV_F16,
+                                                     .sequences = SEQUENCES,
+                                                     .logits_rows = 3,
+                                                     .pages_fill = true,
+                                                     .snapshots = MNEM_SNAPSHOTS_FILL,
+                                                     .snapshot_tokens = 16,
+                                                     .threads = 1};
+            ranks[k].budget = least + next_below(&random, 24) * next_below(&random, 24) * 1024;
+        }
+        run_ranks(ranks, 2, NULL);
+        check_ranks(ranks, 2, (uint64_t)i);
+        ranks_least[i % STATEFUL] =
+            mnem__max_u64(ranks_least[i % STATEFUL], ranks[0].plan.needed_bytes);
+        if (i < STATEFUL) continue;
+        assert_int_equal(ranks[0].status, MNEM_OK);
+        fewer += ranks[0].plan.states < SEQUENCES;
+        for (int32_t k = 0; k < 2; k++) assert_true(ranks[k].plan.peak_bytes <= ranks[k].budget);
+    }
+    print_message("%d with fewer states than sequences\n", fewer);
+    assert_true(fewer > 0);
+}
+
 /* Halves what is between budgets that are refused and those that aren't: the least one streams what
  * it can, experts among it. */
 static void least_budgets(int model, int32_t size, uint64_t seed) {
@@ -288,6 +325,7 @@ int main(int argc, char **argv) {
     }
     const struct CMUnitTest tests[] = {cmocka_unit_test(ranks_give_the_bits_of_one),
                                        cmocka_unit_test(ranks_with_states_give_the_bits_of_one),
+                                       cmocka_unit_test(what_ranks_agree_on_fits),
                                        cmocka_unit_test(the_least_budgets_give_the_bits_of_one)};
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     for (int m = 0; m < ALL_MODELS; m++) {

@@ -5,7 +5,8 @@
  *
  * Ranks are threads; a node is what a rank asks of its handle (node_comm.h): a post, a send, the
  * end of either. Ranks plan, create their engines and run a script: a prompt of two passes with
- * logits, a fork, a step of two sequences, a truncation, an embedding. A run without a fault counts
+ * logits, a fork, a step of two sequences, a truncation, an embedding; once more with a model that
+ * has recurrent states, and snapshots of them. A run without a fault counts
  * the nodes of each rank up to a last step (the fence), which needs all ranks: whatever befell one
  * of them is known by its end, so that a row doesn't depend on who was faster. Then each node in
  * turn has its fault:
@@ -35,7 +36,9 @@
 #include "mnem/mnem.h"
 
 enum { RANKS_MAX = 3, CHUNK = 8, PROMPT = 12, FENCE = 5, EMBD_MOST = 64, HANGS = 900 };
-static const char *const path = "ranks_matrix.gguf";
+static const char *const made = "ranks_matrix.gguf";
+static const char *const stateful = MNEM_TEST_DATA "/architectures/qwen35.gguf";
+static const char *path; /* one of these: stateful has recurrent states, and snapshots of them */
 static const char *const broken = "the link is broken";
 
 typedef enum fault { NOTHING, KILLED, CUT_OFF, CANCELLED, UNREADABLE, STOPPED } fault;
@@ -165,6 +168,8 @@ static mnem_status run_engine(rank *r, const mnem_model *model, mnem_ledger *led
                                          .sequences = 3,
                                          .logits_rows = 2,
                                          .chunk = CHUNK,
+                                         .snapshots = path == stateful ? 4 : 0,
+                                         .snapshot_tokens = path == stateful ? 4 : 0,
                                          .kv = MNEM_KV_F16,
                                          .threads = 1};
     mnem_engine_plan plan;
@@ -216,7 +221,7 @@ typedef struct matrix_case {
 } matrix_case;
 
 static const char *cut_name(mnem_cut cut) {
-    return cut == MNEM_CUT_ROWS ? "rows" : "layers";
+    return cut == MNEM_CUT_ROWS ? "rows" : path == stateful ? "states" : "layers";
 }
 
 static char hanging[160]; /* what is under way, for the alarm */
@@ -298,7 +303,7 @@ typedef struct row {
     char key[80], end[120];
     int cases;
 } row;
-enum { ROWS_MAX = 400 };
+enum { ROWS_MAX = 800 };
 static row rows[ROWS_MAX];
 static int rows_count;
 
@@ -394,8 +399,11 @@ static void run_matrix(mnem_cut cut, int32_t size) {
 static void every_rank_ends_and_names_who_failed(void **state) {
     (void)state;
     for (int32_t size = 2; size <= RANKS_MAX; size++) {
+        path = made;
         run_matrix(MNEM_CUT_LAYERS, size);
         run_matrix(MNEM_CUT_ROWS, size);
+        path = stateful;
+        run_matrix(MNEM_CUT_LAYERS, size);
     }
     print_rows();
 }
@@ -403,10 +411,10 @@ static void every_rank_ends_and_names_who_failed(void **state) {
 int main(int argc, char **argv) {
     if (argc > 1) every = atoi(argv[1]);
     signal(SIGALRM, say_hanging);
-    make_model(path, "--arch llama --heads 3 --kv-heads 3 --head-dim 32 --type Q8_0 --layers 3 "
+    make_model(made, "--arch llama --heads 3 --kv-heads 3 --head-dim 32 --type Q8_0 --layers 3 "
                      "--ff 96");
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_rank_ends_and_names_who_failed)};
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    remove(path);
+    remove(made);
     return failed;
 }
