@@ -104,11 +104,11 @@ static mnem_status check_shape(const checker *c, const mnem_tensor_info *info, m
         return MNEM_OK;
     shape_text(info->dims, info->shape, is, sizeof is);
     shape_text(dims, shape, expected, sizeof expected);
-    return mnem__fail(
-        MNEM_BAD_FILE,
-        "%s: tensor %s: shape [%s], expected [%s] from the keys of the model; the file "
-        "was converted badly, or is of a variant that mnem does not support",
-        c->model->path, info->name, is, expected);
+    return mnem__fail(MNEM_BAD_FILE,
+                      "%s: tensor %s: shape [%s], expected [%s] by the keys; the file was "
+                      "converted badly (convert it "
+                      "again), or the model is a variant that mnem does not support",
+                      c->model->path, info->name, is, expected);
 }
 
 static mnem_status check_type(const checker *c, const mnem_tensor_info *info, bool matrix) {

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -83,8 +84,19 @@ static mnem_status check_size(const mnem__hf_config *c, const char *names, doubl
                                                   : "%s: %.*s: is missing",
                           c->path, (int)strcspn(names, " "), names);
     return mnem__fail(number > most && number <= INT32_MAX ? MNEM_UNSUPPORTED : MNEM_BAD_FILE,
-                      "%s: %.*s: is %g, expected an integer of 1 to %g", c->path,
+                      "%s: %.*s: is %.15g, expected an integer of 1 to %.15g", c->path,
                       (int)strcspn(names, " "), names, number, most);
+}
+
+mnem_status mnem__hf_bad_number(const mnem__hf_config *c, const char *name, double number,
+                                const char *expected, ...) {
+    char range[80], is[40] = "missing or not a number";
+    va_list args;
+    va_start(args, expected);
+    vsnprintf(range, sizeof range, expected, args);
+    va_end(args);
+    if (!isnan(number)) snprintf(is, sizeof is, "%.15g", number);
+    return mnem__fail(MNEM_BAD_FILE, "%s: %s: is %s, expected %s", c->path, name, is, range);
 }
 
 mnem_status mnem__hf_check_list(const mnem__hf_config *c, const char *name, const mnem__node *node,
@@ -218,8 +230,10 @@ static void value_word(const mnem__node *node, char word[40]) {
 
 static mnem_status refuse_value(const mnem__hf_config *c, const char *name, const char *value,
                                 const char *values) {
-    return mnem__fail(MNEM_UNSUPPORTED, "%s: %s: %s isn't supported (%s is)", c->path, name, value,
-                      values);
+    const size_t first = strcspn(values, " "); /* of words with a space between two */
+    return mnem__fail(MNEM_UNSUPPORTED, "%s: %s: is %s, but only %.*s%s%s is supported", c->path,
+                      name, *value ? value : "empty", (int)first, values,
+                      values[first] ? " or" : "", values + first);
 }
 
 /* null is as if the member were missing: the class has none of what it names, unless it has a

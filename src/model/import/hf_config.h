@@ -30,6 +30,9 @@ double mnem__hf_number(const mnem__hf_config *config, const char *names);
 /* Of RoPE, here or beside everything else. */
 double mnem__hf_rope_number(const mnem__hf_config *config, const char *names);
 const char *mnem__hf_rope_type(const mnem__hf_config *config);
+/* MNEM_BAD_FILE: what the number of that name is (NAN: none), and what is expected ("1 to %d"). */
+mnem_status mnem__hf_bad_number(const mnem__hf_config *config, const char *name, double number,
+                                const char *expected, ...) __attribute__((format(printf, 4, 5)));
 /* MNEM_UNSUPPORTED: node, what the list of that name says of a layer; kinds: what it may say. */
 mnem_status mnem__hf_refuse_kind(const mnem__hf_config *config, const char *name, int64_t layer,
                                  const mnem__node *node, const char *kinds);

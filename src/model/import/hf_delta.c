@@ -12,8 +12,7 @@ static mnem_status put_layers(mnem__folder *folder, const mnem__hf_config *c) {
     const double said = mnem__hf_number(c, "full_attention_interval");
     const double interval = isnan(said) ? 4 : said;
     if (!(interval >= 1 && interval <= LAYERS_MAX && interval == floor(interval)))
-        return mnem__fail(MNEM_BAD_FILE, "%s: full_attention_interval: is %g, expected 1 to %d",
-                          c->path, interval, LAYERS_MAX);
+        return mnem__hf_bad_number(c, "full_attention_interval", interval, "1 to %d", LAYERS_MAX);
     MNEM__TRY(mnem__hf_size(c, "num_hidden_layers", LAYERS_MAX, &layers));
     if (types) {
         uint8_t *flags = mnem__folder_alloc(folder, (size_t)layers);
@@ -42,8 +41,7 @@ static mnem_status take_linear(const mnem__hf_config *c, const char *inner, cons
     const double number = mnem__node_number(said, NAN);
     if (!said) return mnem__hf_size(c, own, 1 << 16, size);
     if (!(number >= 1 && number <= 1 << 16 && number == floor(number)))
-        return mnem__fail(MNEM_BAD_FILE, "%s: linear_attn_config: %s is %g, expected 1 to %d",
-                          c->path, inner, number, 1 << 16);
+        return mnem__hf_bad_number(c, inner, number, "1 to %d", 1 << 16);
     *size = (int64_t)number;
     return MNEM_OK;
 }
@@ -68,8 +66,7 @@ static mnem_status put_dense(mnem__folder *folder, const mnem__hf_config *c, int
     const mnem__node *types = mnem__hf_find(c, "mlp_layer_types");
     int64_t dense = isnan(said) ? 1 : (int64_t)said;
     if (!isnan(said) && !(said >= 0 && said <= (double)layers))
-        return mnem__fail(MNEM_BAD_FILE, "%s: first_k_dense_replace: is %g, expected 0 to %d",
-                          c->path, said, (int)layers);
+        return mnem__hf_bad_number(c, "first_k_dense_replace", said, "0 to %d", (int)layers);
     if (types) dense = 0;
     while (types && mnem__node_is(mnem__node_at(types, (uint32_t)dense), "dense")) dense++;
     mnem__put_u32(folder, ".leading_dense_block_count", (uint32_t)dense);

@@ -37,8 +37,7 @@ static mnem_status put_count(const writer *w, const char *key, const char *name)
     const double number = mnem__hf_number(w->c, name);
     if (isnan(number)) return MNEM_OK;
     if (!(number >= 0 && number <= MOST && number == floor(number)))
-        return mnem__fail(MNEM_BAD_FILE, "%s: %s: is %g, expected 0 to %d", w->c->path, name,
-                          number, MOST);
+        return mnem__hf_bad_number(w->c, name, number, "0 to %d", MOST);
     mnem__put_u32(w->folder, key, (uint32_t)number);
     return MNEM_OK;
 }
@@ -120,8 +119,7 @@ static mnem_status put_factors(const writer *w) {
         const double number = mnem__hf_number(w->c, rows[i].name);
         if (!(w->keys & rows[i].group)) continue;
         if (!isnan(number) && !(number > 0 && number <= 1e5))
-            return mnem__fail(MNEM_BAD_FILE, "%s: %s: is %g, expected a number above 0, up to 1e5",
-                              w->c->path, rows[i].name, number);
+            return mnem__hf_bad_number(w->c, rows[i].name, number, "a number above 0, up to 1e5");
         put_real(w, rows[i].key, number);
     }
     return MNEM_OK;
@@ -131,8 +129,7 @@ static mnem_status put_factors(const writer *w) {
 static mnem_status put_score_scale(const writer *w) {
     const double scalar = mnem__hf_number(w->c, "query_pre_attn_scalar");
     if (!(scalar >= 1e-6 && scalar <= MOST))
-        return mnem__fail(MNEM_BAD_FILE, "%s: query_pre_attn_scalar: is %g, expected 1e-6 to %d",
-                          w->c->path, scalar, MOST);
+        return mnem__hf_bad_number(w->c, "query_pre_attn_scalar", scalar, "1e-6 to %d", MOST);
     mnem__put_f32(w->folder, ".attention.scale", 1 / sqrt(scalar));
     return MNEM_OK;
 }

@@ -28,8 +28,7 @@ static bool sees_all(const mnem__hf_config *c, int64_t layer) {
 }
 
 static mnem_status wrong_number(const mnem__hf_config *c, const char *name, double number) {
-    return mnem__fail(MNEM_BAD_FILE, "%s: %s: is %g, expected 1 to %d", c->path, name, number,
-                      DIM_MOST);
+    return mnem__hf_bad_number(c, name, number, "1 to %d", DIM_MOST);
 }
 
 static mnem_status take(const mnem__hf_config *c, const char *name, double number, int64_t *out) {
@@ -79,8 +78,8 @@ static mnem_status take_own(kinds *k) {
 static mnem_status take_shared(kinds *k) {
     const double shared = mnem__hf_number(k->c, "num_kv_shared_layers");
     if (!(shared >= 0 && shared < (double)k->layers && shared == floor(shared)))
-        return mnem__fail(MNEM_BAD_FILE, "%s: num_kv_shared_layers: is %g, expected 0 to %lld",
-                          k->c->path, shared, (long long)k->layers - 1);
+        return mnem__hf_bad_number(k->c, "num_kv_shared_layers", shared, "0 to %lld",
+                                   (long long)k->layers - 1);
     k->shared = (int64_t)shared;
     return MNEM_OK;
 }
@@ -183,8 +182,7 @@ mnem_status mnem__hf_put_head_kinds(mnem__folder *folder, const mnem__hf_config 
     mnem__put_array(folder, ".attention.head_count", MNEM_VALUE_I32, heads, (uint64_t)layers);
     mnem__put_bool(folder, ".expert_weights_norm", true);
     if (!(part > 0 && part <= 1))
-        return mnem__fail(MNEM_BAD_FILE, "%s: partial_rotary_factor: is %g, expected 0 to 1",
-                          c->path, part);
+        return mnem__hf_bad_number(c, "partial_rotary_factor", part, "a number above 0, up to 1");
     const int64_t dims = (int64_t)(part * (double)mnem__hf_head_dim(c));
     if (c->rope_window) mnem__put_u32(folder, ".rope.dimension_count_swa", (uint32_t)dims);
     return folder->status;
@@ -197,8 +195,7 @@ mnem_status mnem__hf_put_proportional(mnem__folder *folder, const mnem__hf_confi
         mnem__node_number(mnem__node_get(c->rope, "partial_rotary_factor"), c->rope ? 1 : 0.25);
     MNEM__TRY(take_kinds(&k));
     if (!(said > 0 && said <= 1))
-        return mnem__fail(MNEM_BAD_FILE, "%s: partial_rotary_factor: is %g, expected 0 to 1",
-                          c->path, said);
+        return mnem__hf_bad_number(c, "partial_rotary_factor", said, "a number above 0, up to 1");
     const int64_t pairs = k.global_dim / 2, turned = (int64_t)((double)k.global_dim * said / 2);
     float *factors = mnem__folder_alloc(folder, (size_t)pairs * sizeof *factors);
     if (!factors) return folder->status;
@@ -255,6 +252,8 @@ static mnem_status check_turned(const mnem__hf_config *c, int64_t layers) {
                      *parts = mnem__hf_find(c, "partial_rotary_factors");
     for (int64_t i = 0; i < layers; i++) {
         const bool window = has_window(c, i);
+        if (bases && isnan(number_at(bases, i)))
+            return mnem__hf_bad_number(c, "rope_theta", NAN, "a number for each layer");
         if (bases && number_at(bases, i) != mnem__hf_step_base(c, window))
             return mnem__fail(MNEM_UNSUPPORTED,
                               "%s: rope_theta: is %g in layer %d, but %g in others of its kind "
@@ -280,8 +279,7 @@ static mnem_status put_heads(mnem__folder *folder, const mnem__hf_config *c, int
         const double own =
             has_window(c, i) ? mnem__node_number(mnem__node_get(other, name), usual) : usual;
         if (!(own >= 1 && own <= HEADS_MOST && own == floor(own)))
-            return mnem__fail(MNEM_BAD_FILE, "%s: %s: is %g, expected 1 to %d", c->path, name, own,
-                              HEADS_MOST);
+            return mnem__hf_bad_number(c, name, own, "1 to %d", HEADS_MOST);
         heads[i] = (int32_t)own;
     }
     mnem__put_array(folder, key, MNEM_VALUE_I32, heads, (uint64_t)layers);

@@ -94,8 +94,7 @@ static mnem_status check_truncate(const mnem__hf_config *c) {
 static mnem_status bad_original(const mnem__hf_config *c, double number) {
     static const char name[] = "original_max_position_embeddings";
     if (isnan(number)) return mnem__fail(MNEM_BAD_FILE, "%s: %s: is missing", c->path, name);
-    return mnem__fail(MNEM_BAD_FILE, "%s: %s: is %g, expected 1 to %d", c->path, name, number,
-                      MOST);
+    return mnem__hf_bad_number(c, name, number, "1 to %d", MOST);
 }
 
 static mnem_status put_yarn(mnem__folder *folder, const mnem__hf_config *c, double factor) {
@@ -217,8 +216,7 @@ static mnem_status put_rope_dims(mnem__folder *folder, const mnem__hf_config *c)
     if (isnan(part) && dim) part = mnem__hf_number(c, "rotary_dim") / (double)dim;
     if (isnan(part)) part = 1;
     if (!(part > 0 && part <= 1))
-        return mnem__fail(MNEM_BAD_FILE, "%s: partial_rotary_factor: is %g, expected 0 to 1",
-                          c->path, part);
+        return mnem__hf_bad_number(c, "partial_rotary_factor", part, "a number above 0, up to 1");
     const int64_t dims = of_all ? (int64_t)(part * (double)embd) / heads
                                 : (int64_t)(part * (double)(dim ? dim : embd / heads));
     mnem__put_u32(folder, ".rope.dimension_count", (uint32_t)dims);

@@ -165,8 +165,7 @@ static mnem_status take_period(const mnem__hf_config *c, const char *period, con
     const double first = mnem__hf_number(c, offset);
     MNEM__TRY(mnem__hf_size(c, period, MNEM__HF_LAYERS_MAX, &at[1]));
     if (!(first >= 0 && first < (double)at[1] && first == floor(first)))
-        return mnem__fail(MNEM_BAD_FILE, "%s: %s: is %g, expected 0 to %d", c->path, offset, first,
-                          (int)at[1] - 1);
+        return mnem__hf_bad_number(c, offset, first, "0 to %d", (int)at[1] - 1);
     at[0] = (int64_t)first;
     return MNEM_OK;
 }
@@ -312,8 +311,7 @@ mnem_status mnem__hf_put_scan(mnem__folder *folder, const mnem__hf_config *c) {
     MNEM__TRY(mnem__hf_size(c, "state_size", MOST, &state));
     MNEM__TRY(mnem__hf_size(c, "conv_kernel", MOST, &kernel));
     if (!(expand > 0 && expand * (double)embd >= 1 && expand * (double)embd <= MOST))
-        return mnem__fail(MNEM_BAD_FILE, "%s: expand is %g, expected a number above 0", c->path,
-                          expand);
+        return mnem__hf_bad_number(c, "expand", expand, "a number above 0");
     const int64_t inner = (int64_t)(expand * (double)embd);
     const struct {
         const char *key;

@@ -432,8 +432,7 @@ static mnem_status take_factor(const mnem__hf_config *c, const char *name, const
     const bool silent = !node || node->kind == MNEM__JSON_NULL;
     const double number = silent ? 1 : mnem__node_number(node, NAN);
     if (!(number >= -1e6 && number <= 1e6))
-        return mnem__fail(MNEM_BAD_FILE, "%s: %s: is %g, expected numbers of -1e6 to 1e6", c->path,
-                          name, number);
+        return mnem__hf_bad_number(c, name, number, "numbers of -1e6 to 1e6");
     *out = (float)number;
     return MNEM_OK;
 }

@@ -395,7 +395,7 @@ static mnem_status bound_tokens(const mnem__folder *f, const mnem__hf_config *c,
     if (isnan(said)) return MNEM_OK;
     if (!(said >= 1 && said <= (double)v->most))
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: vocab_size is %.0f, expected 1 to %lld, the most rows of a matrix",
+                          "%s: vocab_size: is %.0f, expected 1 to %lld, the most rows of a matrix",
                           c->path, said, (long long)v->most);
     v->most = v->vocab_size = (int64_t)said;
     return MNEM_OK;

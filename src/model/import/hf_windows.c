@@ -90,8 +90,7 @@ static mnem_status window_of(const mnem__hf_config *c, uint32_t *window) {
     *window = 0;
     if (isnan(number) || number == 0 || (asks && !mnem__node_true(uses))) return MNEM_OK;
     if (!(number >= 1 && number <= MNEM__HF_MOST && number == floor(number)))
-        return mnem__fail(MNEM_BAD_FILE, "%s: sliding_window: is %g, expected 1 to %d", c->path,
-                          number, MNEM__HF_MOST);
+        return mnem__hf_bad_number(c, "sliding_window", number, "1 to %d", MNEM__HF_MOST);
     *window = (uint32_t)number;
     return MNEM_OK;
 }
@@ -110,8 +109,7 @@ static mnem_status period_of(const mnem__hf_config *c, int32_t *period) {
     if (letters) *period = (int32_t)local + 1;
     if (isnan(number)) return MNEM_OK;
     if (!(number >= 1 && number <= LAYERS_MAX && number == floor(number)))
-        return mnem__fail(MNEM_BAD_FILE, "%s: sliding_window_pattern: is %g, expected 1 to %d",
-                          c->path, number, LAYERS_MAX);
+        return mnem__hf_bad_number(c, "sliding_window_pattern", number, "1 to %d", LAYERS_MAX);
     *period = (int32_t)number;
     return MNEM_OK;
 }
