@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LAST_ERROR_BYTES = 1024 };
+enum { LAST_ERROR_BYTES = 1024, LONGEST = 220 };
 static _Thread_local char last_error[LAST_ERROR_BYTES];
 
 const char *mnem_status_text(mnem_status status) {
@@ -50,5 +50,13 @@ mnem_status mnem__fail_in(mnem_status status, const char *format, ...) {
     va_end(args);
     if (n >= 0 && (size_t)n < sizeof last_error)
         snprintf(last_error + n, sizeof last_error - (size_t)n, ": %s", below);
+    return status;
+}
+
+mnem_status mnem__fail_ending(mnem_status status, const char *ending) {
+    const char *file = strstr(last_error, ": ");
+    const size_t n = strlen(last_error), from = file ? (size_t)(file - last_error) + 2 : 0;
+    if (!strstr(last_error, "; ") && n - from + 2 + strlen(ending) <= LONGEST)
+        snprintf(last_error + n, sizeof last_error - n, "; %s", ending);
     return status;
 }

@@ -13,6 +13,11 @@ mnem_status mnem__fail(mnem_status status, const char *format, ...)
 mnem_status mnem__fail_in(mnem_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Puts "; <ending>" behind the last error, where upper layers know what to do about it: unless the
+ * text says that already, behind a "; ", or would be longer than a reader's eye takes in (220
+ * characters behind the name of the file). Returns status. */
+mnem_status mnem__fail_ending(mnem_status status, const char *ending);
+
 /* Returns from the function with the status of a call that failed; does nothing for MNEM_OK. Not
  * where something has to be undone first. */
 #define MNEM__TRY(call)                                                                            \

@@ -139,13 +139,11 @@ mnem_status mnem__workload_alloc(mnem_workload *w, uint64_t bytes, uint64_t stre
                                  uint32_t *block) {
     uint64_t live, total;
     uint32_t index;
-    if (!bytes)
-        return mnem__fail(MNEM_BAD_FILE, "an allocation has 0 bytes, expected at least 1: correct "
-                                         "it, or record the trace again");
+    if (!bytes) return mnem__fail(MNEM_BAD_FILE, "an allocation has 0 bytes, expected at least 1");
     if (!mnem__add_u64(w->live, bytes, &live) || !mnem__add_u64(w->info.bytes_total, bytes, &total))
         return mnem__fail(MNEM_BAD_FILE,
                           "the sizes of all allocations up to this one, of %llu bytes, add up to "
-                          "2^64 bytes or more: the trace is damaged, or too long",
+                          "2^64 bytes or more",
                           (unsigned long long)bytes);
     if (w->info.allocations >= MNEM__NUMBER_NONE)
         return mnem__fail(MNEM_UNSUPPORTED,
@@ -165,9 +163,7 @@ mnem_status mnem__workload_alloc(mnem_workload *w, uint64_t bytes, uint64_t stre
 }
 
 static mnem_status free_on(mnem_workload *w, uint32_t block, uint32_t stream) {
-    if (!w->blocks[block].bytes)
-        return mnem__fail(MNEM_BAD_FILE,
-                          "a block is freed a second time: correct it, or record the trace again");
+    if (!w->blocks[block].bytes) return mnem__fail(MNEM_BAD_FILE, "a block is freed a second time");
     MNEM__TRY(add_op(w, (mnem_workload_op){0, block, stream}));
     w->live -= w->blocks[block].bytes;
     w->blocks[block].bytes = 0;
@@ -241,14 +237,17 @@ static mnem_status open_input(mnem__input *in, mnem_workload **out) {
     }
     if (status == MNEM_OK) status = read_any(in, w);
     if (status == MNEM_OK && !w->info.allocations)
-        status = mnem__fail(MNEM_BAD_FILE, "%s: the trace has no allocation", in->name);
+        status = mnem__fail(MNEM_BAD_FILE, "%s: the trace has no allocation; record a longer run",
+                            in->name);
     mnem__free(in->buffer);
     settle(w);
     if (status == MNEM_OK)
         *out = w;
     else
         mnem_workload_close(w);
-    return status;
+    return status == MNEM_BAD_FILE
+               ? mnem__fail_ending(status, "the trace is damaged: correct it, or record it again")
+               : status;
 }
 
 mnem_status mnem_workload_open_fd(const char *name, int fd, const mnem_workload_options *options,

@@ -75,7 +75,7 @@ typedef enum opcode {
 
 static mnem_status bad(const mnem__pickle *p, const char *what) {
     return mnem__fail(MNEM_BAD_FILE,
-                      "%s: byte %llu: %s: the file is damaged, or not a memory snapshot of PyTorch",
+                      "%s: byte %llu: %s; the file is damaged, or not a memory snapshot of PyTorch",
                       p->in->name, (unsigned long long)p->op_at, what);
 }
 
@@ -470,8 +470,10 @@ static mnem_status read_protocol(mnem__pickle *p) {
         return bad(p,
                    "the file does not begin as a pickle of torch.cuda.memory._dump_snapshot does");
     if (protocol < 2 || protocol > 5)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: the pickle has protocol %u; 2 to 5 are supported",
-                          p->in->name, protocol);
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "%s: the pickle has protocol %u, but 2 to 5 are supported; write it again", p->in->name,
+            protocol);
     return MNEM_OK;
 }
 

@@ -55,7 +55,7 @@ typedef struct snapshot {
 static mnem_status bad(const snapshot *s, const char *what, uint64_t index) {
     (void)s;
     return mnem__fail(MNEM_BAD_FILE,
-                      "%s %llu has another form than in a memory snapshot: the file is damaged, or "
+                      "%s %llu has another form than in a memory snapshot; the file is damaged, or "
                       "not a memory snapshot of PyTorch",
                       what, (unsigned long long)index);
 }
@@ -65,7 +65,7 @@ static mnem_status visit(snapshot *s) {
     if (s->visits_left--) return MNEM_OK;
     return mnem__fail(
         MNEM_BAD_FILE,
-        "the snapshot's lists contain each other, so the file is not a memory snapshot of PyTorch");
+        "the lists contain each other; the file is damaged, or not a memory snapshot of PyTorch");
 }
 
 static uint64_t number_of(const snapshot *s, const mnem__fields *f, mnem__word word) {

@@ -210,8 +210,8 @@ static mnem_status one_line(mnem__input *in, mnem_workload *w, mnem__number_map 
     const unsigned long long at = line_number;
     if (at == 1 && is_old_pickle(in->at, length))
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: the file is a Python pickle of protocol 0 or 1; supported are 2 to "
-                          "5, as torch.cuda.memory._dump_snapshot writes",
+                          "%s: the file is a Python pickle of protocol 0 or 1, but only 2 to 5 are "
+                          "supported; write it with torch.cuda.memory._dump_snapshot",
                           in->name);
     if (length > LINE_MAX_BYTES)
         return mnem__fail(MNEM_BAD_FILE, "%s:%llu: the line has more than %d bytes", in->name, at,

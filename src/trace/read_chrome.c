@@ -172,7 +172,9 @@ static mnem_status read_head(mnem_trace_reader *reader) {
     size_t got;
     MNEM__TRY(mnem__in_need(&c->in, sizeof begins - 1, &got));
     if (got < sizeof begins - 1 || memcmp(c->in.window + c->in.at, begins, got) != 0)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: not a trace written by mnem", c->in.path);
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: not a trace written by mnem; give one that --trace wrote",
+                          c->in.path);
     if (line_next(c, &s) != 1) return c->status;
     s.p += strlen("{\"displayTimeUnit\":\"ms\",\"otherData\":");
     if (!scan_object(&s, &l, true)) return malformed(c, "the metadata of the run is malformed");

@@ -70,7 +70,9 @@ static size_t length(bytes b) {
 
 static mnem_status malformed(const perfetto *f, const char *what) {
     if (!f->ours)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: not a trace written by mnem", f->in.path);
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: not a trace written by mnem; give one that --trace wrote",
+                          f->in.path);
     return mnem__fail(
         MNEM_BAD_FILE,
         "%s: the packet that ends at byte %llu is damaged: %s; record the trace again", f->in.path,
@@ -385,7 +387,8 @@ static int read_event(mnem_trace_reader *reader, mnem_trace_event *out) {
         const int told = read_packet(reader, b, out);
         if (told) return told;
         if (!p->ours) {
-            mnem__fail(MNEM_UNSUPPORTED, "%s: not a trace written by mnem", p->in.path);
+            mnem__fail(MNEM_UNSUPPORTED,
+                       "%s: not a trace written by mnem; give one that --trace wrote", p->in.path);
             return -1;
         }
     }
@@ -422,7 +425,9 @@ static mnem_status read_ahead(mnem_trace_reader *reader) {
     if (more < 0)
         return p->status != MNEM_OK ? p->status : p->ours ? MNEM_BAD_FILE : MNEM_UNSUPPORTED;
     return p->ours ? MNEM_OK
-                   : mnem__fail(MNEM_UNSUPPORTED, "%s: not a trace written by mnem", p->in.path);
+                   : mnem__fail(MNEM_UNSUPPORTED,
+                                "%s: not a trace written by mnem; give one that --trace wrote",
+                                p->in.path);
 }
 
 mnem_status mnem__trace_perfetto_open(const char *path, uint64_t bytes_most,

@@ -134,7 +134,7 @@ static int next(mnem_trace_reader *reader, mnem_trace_event *out) {
     if (!renumber(&m->parts[best], best, out)) {
         mnem__fail(MNEM_BAD_FILE,
                    "the trace of rank %u is damaged: an event has a name, an account or a thread "
-                   "that was not declared before the first event",
+                   "that was not declared before the first event; record it again",
                    best);
         return -1;
     }

@@ -1,6 +1,7 @@
 /* test_heap.c: the counted heap: tags, peaks, the watcher, failures on demand, pages. */
 #include <string.h>
 
+#include "base/error.h"
 #include "base/heap.h"
 #include "base/pages.h"
 #include "kit/kit.h"
@@ -159,6 +160,21 @@ static void many_tags_share_the_last_row(void **state) {
     assert_int_equal(after.bytes_live, before.bytes_live);
 }
 
+static void an_error_says_once_what_to_do(void **state) {
+    (void)state;
+    char path[300];
+    memset(path, 'p', sizeof path);
+    path[sizeof path - 1] = 0;
+    mnem__fail(MNEM_IO, "%s: is 7, expected 8", path); /* the file's name doesn't count */
+    assert_int_equal(mnem__fail_ending(MNEM_IO, "read it again"), MNEM_IO);
+    assert_string_equal(mnem_last_error() + sizeof path - 1, ": is 7, expected 8; read it again");
+    mnem__fail_ending(MNEM_IO, "use another");
+    assert_string_equal(mnem_last_error() + sizeof path - 1, ": is 7, expected 8; read it again");
+    mnem__fail(MNEM_IO, "file: %.*s", 200, path); /* long enough for a reader */
+    mnem__fail_ending(MNEM_IO, "read it again, or take another");
+    assert_int_equal(strlen(mnem_last_error()), 6 + 200);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tags_count_what_was_asked_for),
@@ -167,6 +183,7 @@ int main(void) {
         cmocka_unit_test(failures_come_when_asked_for),
         cmocka_unit_test(the_watcher_sees_every_byte_and_may_refuse),
         cmocka_unit_test(pages_are_zero_aligned_and_writable),
+        cmocka_unit_test(an_error_says_once_what_to_do),
         cmocka_unit_test(many_tags_share_the_last_row), /* last: fills the table */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

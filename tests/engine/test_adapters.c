@@ -368,7 +368,8 @@ static void wrong_adapters_are_named(void **state) {
     (void)state;
     make_model(path[MODEL], "--arch gpt2 --heads 4 --type F32 --tied --context 64");
     refused(&(recipe){.rank = 4, .kind = "model"}, MNEM_BAD_FILE, "not a low-rank adapter");
-    refused(&(recipe){.rank = 4, .more_rows = 1}, MNEM_INVALID, "the adapter is for another model");
+    refused(&(recipe){.rank = 4, .more_rows = 1}, MNEM_INVALID,
+            "use the adapter with its own model");
     refused(&(recipe){.rank = 4, .rename = "blk.9.attn_q.weight"}, MNEM_INVALID,
             "has no tensor blk.9.attn_q.weight");
     refused(&(recipe){.rank = 4, .rename = "token_embd.weight"}, MNEM_UNSUPPORTED,

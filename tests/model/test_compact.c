@@ -186,7 +186,7 @@ static void sizes_that_do_not_fit_are_refused(void **state) {
     must(mnem_model_open(forged(&l), &model));
     mnem_model_close(model);
     l.version = 2;
-    refused(l, MNEM_UNSUPPORTED, "mnem.sparsity.compact: expected 1");
+    refused(l, MNEM_UNSUPPORTED, "mnem.sparsity.compact: is 2, expected 1");
     l = honest, l.type = MNEM_TYPE_F32;
     refused(l, MNEM_BAD_FILE, "m.weight.2of4.q4_0: is not a valid 2:4 matrix of type Q4_0");
     l = honest, l.rows = 24;

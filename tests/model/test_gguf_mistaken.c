@@ -33,7 +33,7 @@ static const struct {
     {"\x80\4\x95\0", 4, "a pickle"},
     {"\x89HDF\r\n", 6, "HDF5"},
     {"\x7f\x45LF\2\1", 6, "a program"},
-    {"\0\0\0\0\0\0\0\0", 8, "zeros: the download isn't complete"},
+    {"\0\0\0\0\0\0\0\0", 8, "zeros, since the download isn't complete"},
     {"{\"error\":\"Repository not found\"}", 32, "JSON, such as an error message"},
     {"Entry not found", 15, "a text that begins with \"Entry not found\""},
     {"Access to model x is restricted.\nLog in", 39, "\"Access to model x is restricted.\""},

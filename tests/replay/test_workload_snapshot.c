@@ -161,8 +161,8 @@ static void code_is_refused_by_name_and_byte(void **state) {
 
 static void broken_pickles_are_refused_with_their_byte(void **state) {
     (void)state;
-    REFUSED("\x80\x01.", MNEM_UNSUPPORTED, "protocol 1; 2 to 5 are supported");
-    REFUSED("\x80\x06.", MNEM_UNSUPPORTED, "protocol 6; 2 to 5 are supported");
+    REFUSED("\x80\x01.", MNEM_UNSUPPORTED, "protocol 1, but 2 to 5 are supported");
+    REFUSED("\x80\x06.", MNEM_UNSUPPORTED, "protocol 6, but 2 to 5 are supported");
     REFUSED("\x80\x02", MNEM_BAD_FILE, "byte 2: the file is cut off here");
     REFUSED("\x80\x02J\x01", MNEM_BAD_FILE, "byte 2: the file is cut off here");
     REFUSED("\x80\x02X\xff\xff\xff\xff"

@@ -283,7 +283,7 @@ static void an_adapter_is_no_model(void **state) {
     succeed(LORA(at("alone"), "--stop-after", "40"));
     static const char *const verbs[] = {"run", "plan", "graph", "bench", "tokenize"};
     static const char way_out[] =
-        "/adapter.gguf: is an adapter, not a model: run it with its model by ";
+        "/adapter.gguf: is an adapter, not a model; run it with its model by ";
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
         wrong(RUN_INPUT("and", verbs[i], at("alone/adapter.gguf")), 1, way_out);
     wrong(RUN("perplexity", at("alone/adapter.gguf"), new_text()), 1, way_out);

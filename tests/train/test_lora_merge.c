@@ -297,7 +297,7 @@ static void what_is_no_adapter_for_the_model_is_named(void **state) {
     refuse(
         path[ADAPTER], path[OUT], NULL, MNEM_INVALID,
         "tensor blk.0.attn_q.weight is [64, 64] in the model, but the adapter's A is [4, 64] and B "
-        "[128, 4]: the adapter is for another model");
+        "[128, 4]; use the adapter with its own model");
     make_model(path[MODEL], "--arch gpt2 --heads 4 --type F32");
     refuse(path[ADAPTER], path[OUT], NULL, MNEM_INVALID,
            "this adapter is for architecture \"llama\", but the model's is \"gpt2\"");

@@ -195,7 +195,9 @@ static void tally_visit(void *context, uint64_t offset, uint64_t bytes, uint32_t
     tally *t = context;
     const bool is_free = handle == UINT32_MAX;
     if (offset != t->seen.bytes)
-        tally_fail(t, "a block or gap does not begin where the one before it ends", offset, bytes);
+        tally_fail(t,
+                   "a block or a free gap overlaps the one before it, or leaves bytes between them",
+                   offset, bytes);
     if (!bytes || ((offset | bytes) & t->a->mask))
         tally_fail(t, "the size or place of a block is not a multiple of the allocator's unit",
                    offset, bytes);

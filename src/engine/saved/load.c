@@ -86,7 +86,9 @@ mnem_status mnem__saved_open(const mnem_engine *e, int fd, uint64_t offset, mnem
             "saved sequence: can't be loaded: the engine's device is for planning only");
     MNEM__TRY(mnem__saved_read(fd, offset, &h, sizeof h));
     if (h.magic != MNEM__SAVED_MAGIC)
-        return mnem__fail(MNEM_BAD_FILE, "saved sequence: the file is not a saved sequence");
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "saved sequence: the file is of another kind; give one that saving a sequence wrote");
     if (h.checksum != mnem__saved_header_checksum(&h) || !is_sound(&h))
         return damaged("the header");
     MNEM__TRY(check_engine(e, &h));
@@ -172,8 +174,10 @@ static mnem_status check_begin(const mnem_sequence *s, const mnem_saved *saved, 
     const mnem_engine *e = s->engine;
     if (s->load.on || s->in_step)
         return mnem__fail(MNEM_INVALID,
-                          "saved sequence: the sequence %s; wait until that has ended",
-                          s->load.on ? "is being loaded already" : "is in a step");
+                          "saved sequence: the sequence can't be loaded now: %s; wait until that "
+                          "has ended",
+                          s->load.on ? "another load of it has begun (mnem_sequence_load_begin)"
+                                     : "it takes part in a step that has not ended");
     if (!goes_on(s, saved))
         return mnem__fail(MNEM_INVALID,
                           "saved sequence: the file begins at token %d and can't continue a "
@@ -222,7 +226,7 @@ static mnem_status find_state(mnem_sequence *s, const mnem_saved *saved, int32_t
     if (s->ready < s->length || s->load.ready <= s->length)
         return mnem__fail(MNEM_UNSUPPORTED,
                           "saved sequence: the first %d of %d tokens can't be used: the file has "
-                          "no state of recurrent layers up to token %d",
+                          "no state of recurrent layers up to token %d; load all of its tokens",
                           n, saved->length, n);
     return mnem__engine_pages_free(s->engine, MNEM__KV_STATES) > 0
                ? MNEM_OK
@@ -238,10 +242,11 @@ mnem_status mnem_sequence_load_begin(mnem_sequence *s, const mnem_saved *saved, 
     if (states) MNEM__TRY(find_state(s, saved, n));
     for (int k = 0; k < MNEM__KV_PAGED; k++) plan_kind(s, saved, k, states ? s->load.ready : n);
     if (!mnem__engine_holds(e, s->load.ready, held_after(s)))
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "saved sequence: the first %d of %d tokens can't be used: the sliding "
-                          "window of %d tokens has dropped some of them",
-                          n, saved->length, e->tables.window);
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "saved sequence: the first %d of %d tokens can't be used: the sliding "
+            "window of %d tokens has dropped some of them; load all tokens of the file",
+            n, saved->length, e->tables.window);
     MNEM__TRY(check_pages(s));
     for (int k = 0; k < MNEM__KV_PAGED; k++)
         for (int32_t i = s->load.begin[k]; i < s->load.end[k]; i++)

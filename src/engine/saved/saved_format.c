@@ -95,8 +95,10 @@ mnem_status mnem__saved_read(int fd, uint64_t offset, void *bytes, size_t n) {
             return mnem__fail(MNEM_IO, "saved sequence: the file can't be read (%s)",
                               strerrordesc_np(errno));
         if (done == 0)
-            return mnem__fail(MNEM_BAD_FILE, "saved sequence: the file is cut off at byte %llu",
-                              (unsigned long long)offset);
+            return mnem__fail(
+                MNEM_BAD_FILE,
+                "saved sequence: the file is cut off at byte %llu; use a copy of it, or save again",
+                (unsigned long long)offset);
         to += done;
         offset += (uint64_t)done;
         n -= (size_t)done;

@@ -28,18 +28,20 @@ static mnem_status check_kind(const mnem_model *model, const mnem_model *adapter
     mnem_model_info_get(adapter, &theirs);
     if (!key_is(adapter, "general.type", "adapter") || !key_is(adapter, "adapter.type", "lora"))
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: not a low-rank adapter: expected general.type \"adapter\" and "
-                          "adapter.type \"lora\"",
+                          "%s: not a low-rank adapter (expected general.type \"adapter\" and "
+                          "adapter.type \"lora\"); give the GGUF file of a LoRA adapter",
                           path_of(adapter));
     if (mnem_model_key_find(adapter, "adapter.alora.invocation_tokens", &value))
         return mnem__fail(MNEM_UNSUPPORTED,
                           "%s: key adapter.alora.invocation_tokens: adapters that are active only "
-                          "after given tokens (aLoRA) are not supported",
+                          "after given tokens (aLoRA) are not supported; use a LoRA adapter",
                           path_of(adapter));
     if (strcmp(ours.architecture, theirs.architecture) != 0) {
         char is[40], wanted[40];
         return mnem__fail(
-            MNEM_INVALID, "%s: this adapter is for architecture \"%s\", but the model's is \"%s\"",
+            MNEM_INVALID,
+            "%s: this adapter is for architecture \"%s\", but the model's is \"%s\"; use it with "
+            "the model that it was trained on",
             path_of(adapter),
             mnem__gguf_printable(theirs.architecture, strlen(theirs.architecture), is, sizeof is),
             mnem__gguf_printable(ours.architecture, strlen(ours.architecture), wanted,
@@ -53,7 +55,9 @@ static mnem_status take_alpha(const mnem_model *adapter, double *alpha) {
     *alpha = 0;
     if (!mnem_model_key_find(adapter, "adapter.lora.alpha", &value)) return MNEM_OK;
     if ((value.type != MNEM_VALUE_F32 && value.type != MNEM_VALUE_F64) || !isfinite(value.f))
-        return mnem__fail(MNEM_BAD_FILE, "%s: key adapter.lora.alpha: expected a finite float",
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: key adapter.lora.alpha: is not a finite float; download or convert "
+                          "the adapter again",
                           path_of(adapter));
     *alpha = value.f;
     return MNEM_OK;
@@ -85,25 +89,28 @@ static mnem_status take_half(const mnem_model *model, const mnem_model *adapter,
     const size_t length = split_name(info.name, &is_b);
     if (length == 0 || length >= sizeof name)
         return wrong_name(adapter, info.name,
-                          "the name must end in .lora_a or .lora_b, as llama.cpp's "
-                          "convert_lora_to_gguf.py writes names");
+                          "the name must end in .lora_a or .lora_b; convert the adapter with "
+                          "llama.cpp's convert_lora_to_gguf.py");
     snprintf(name, sizeof name, "%.*s", (int)length, info.name);
     const mnem__role role = mnem__role_find(name, &layer);
     if (role == MNEM__ROLE_EMBEDDING || role == MNEM__ROLE_LAYER_TABLE ||
         role == MNEM__ROLE_STREAM_ROUTER)
-        return wrong_name(adapter, info.name,
-                          role == MNEM__ROLE_STREAM_ROUTER
-                              ? "adapters of this tensor aren't supported"
-                              : "adapters of embeddings aren't supported");
+        return wrong_name(
+            adapter, info.name,
+            role == MNEM__ROLE_STREAM_ROUTER
+                ? "adapters of this tensor aren't supported; use an adapter without it"
+                : "adapters of embeddings aren't supported; use an adapter without "
+                  "them");
     const mnem_type_info *type = mnem_type_get(info.type);
     if (info.dims != 2 || !type || !type->is_weight)
         return wrong_name(adapter, info.name,
-                          "expected a matrix (2 dimensions) of a supported type");
+                          "expected a matrix (2 dimensions) of a supported type; convert the "
+                          "adapter again");
     const int32_t to = mnem_model_tensor_find(model, name);
     if (to < 0)
         return mnem__fail(
             MNEM_INVALID,
-            "%s: tensor %s: the model %s has no tensor %s: the adapter is for another model",
+            "%s: tensor %s: the model %s has no tensor %s; use the adapter with its own model",
             path_of(adapter), mnem__gguf_printable(info.name, strlen(info.name), text, sizeof text),
             path_of(model), mnem__gguf_printable(name, length, wanted, sizeof wanted));
     *(is_b ? &pairs[to].b : &pairs[to].a) = (int32_t)index;
@@ -116,7 +123,7 @@ static mnem_status wrong_shapes(const mnem_model *adapter, const mnem_tensor_inf
                                 const mnem_tensor_info *a, const mnem_tensor_info *b) {
     return mnem__fail(MNEM_INVALID,
                       "%s: tensor %s is [%lld, %lld] in the model, but the adapter's A is [%lld, "
-                      "%lld] and B [%lld, %lld]: the adapter is for another model",
+                      "%lld] and B [%lld, %lld]; use the adapter with its own model",
                       path_of(adapter), w->name, (long long)w->shape[0],
                       (long long)(w->dims > 1 ? w->shape[1] : 1), (long long)a->shape[0],
                       (long long)a->shape[1], (long long)b->shape[0], (long long)b->shape[1]);
@@ -140,9 +147,11 @@ static mnem_status check_pair(const mnem_model *model, const mnem_model *adapter
         return wrong_shapes(adapter, &w, &a, &b);
     const mnem_type_info *type = mnem_type_get(w.type);
     if (!type || !type->is_weight)
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: tensor %s: adapters of a matrix of type %s are not supported",
-                          path_of(model), w.name, type ? type->name : "unknown");
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "%s: tensor %s: adapters of a matrix of type %s are not supported; use a file of "
+            "the model of another type, such as Q4_K or Q8_0",
+            path_of(model), w.name, type ? type->name : "unknown");
     pair->rank = a.shape[0];
     return MNEM_OK;
 }

@@ -60,9 +60,11 @@ static mnem_status add_pair(mnem__adapter_set *set, const mnem__transformer_map 
     mnem_model_tensor_get(map->model, (uint32_t)tensor, &info);
     *p = (mnem__adapter_product){file, find_handle(map, tensor), pair->scale, .a = {0}};
     if (p->matrix < 0)
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: tensor %s: adapters of this tensor are not supported",
-                          mnem_model_file_path(file, 0), info.name);
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "%s: tensor %s: adapters of this tensor are not supported; use an adapter "
+            "without it",
+            mnem_model_file_path(file, 0), info.name);
     p->a = take_half(set, file, pair->a);
     p->b = take_half(set, file, pair->b);
     *(p->matrix < map->body_count ? &set->body_macs : &set->head_macs) +=

@@ -246,8 +246,6 @@ static inline mnem_op_kind mnem__norm_of(const mnem__architecture *a, const mnem
 }
 /* NULL past the last. */
 const mnem__architecture *mnem__architecture_get(int index);
-/* "llama, mistral, qwen2 and qwen3": all names. */
-void mnem__architecture_names(char *text, size_t size);
 
 /* Whether tokens of this layer see transformer.window positions only. */
 bool mnem__layer_has_window(const mnem_transformer *transformer, int32_t layer);

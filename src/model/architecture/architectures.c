@@ -1,6 +1,5 @@
 /* architectures.c: the list of architectures. A new one is a file arch_NAME.c in families, its
  * line here and its name among the sources. */
-#include <stdio.h>
 #include <string.h>
 
 #include "model/architecture/architecture.h"
@@ -101,19 +100,6 @@ const mnem__architecture *mnem__architecture_find(const char *name) {
         for (int n = 0; n < MNEM__NAMES_MAX && all[i]->names[n]; n++)
             if (strcmp(name, all[i]->names[n]) == 0) return all[i];
     return NULL;
-}
-
-void mnem__architecture_names(char *text, size_t size) {
-    const char *names[COUNT * MNEM__NAMES_MAX];
-    size_t count = 0, at = 0;
-    for (int i = 0; i < COUNT; i++)
-        for (int n = 0; n < MNEM__NAMES_MAX && all[i]->names[n]; n++)
-            names[count++] = all[i]->names[n];
-    text[0] = 0;
-    for (size_t i = 0; i < count && at < size; i++) {
-        const char *before = i == 0 ? "" : i + 1 == count ? " and " : ", ";
-        at += (size_t)snprintf(text + at, size - at, "%s%s", before, names[i]);
-    }
 }
 
 bool mnem__layer_is(const mnem_transformer *t, int32_t layer, mnem__layers layers) {

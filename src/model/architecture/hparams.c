@@ -12,6 +12,7 @@ enum {
     WIDTH_MAX = 1 << 20, /* embd, heads * head_dim */
     HEAD_DIM_MAX = 1024,
     CONTEXT_MAX = 1 << 26,
+    PLAUSIBLE = 64, /* no model is larger than so many times a limit: the number is damaged */
     REQUIRED = MNEM__KEY_REQUIRED
 };
 
@@ -21,10 +22,7 @@ bool mnem__key_find(mnem__key_reader *r, const char *name, mnem_value *value) {
 }
 
 static mnem_status missing(const mnem__key_reader *r) {
-    return mnem__fail(
-        MNEM_BAD_FILE,
-        "%s: key %s: is missing: the file is damaged or incomplete; download or convert it again",
-        r->model->path, r->key);
+    return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is missing", r->model->path, r->key);
 }
 
 static bool is_float(mnem_value_type type) {
@@ -47,13 +45,14 @@ static mnem_status one_integer(const mnem__key_reader *r, const mnem_value *valu
         if (mnem_value_i64(value, i) != *number)
             return mnem__fail(
                 MNEM_UNSUPPORTED,
-                "%s: key %s: differs between layers (%lld and %lld), which isn't supported",
+                "%s: key %s: differs between layers (%lld and %lld), expected one number for all",
                 r->model->path, r->key, (long long)*number, (long long)mnem_value_i64(value, i));
     return MNEM_OK;
 }
 
-mnem_status mnem__take_int(mnem__key_reader *r, const char *name, int64_t min, int64_t max,
-                           int64_t standard, int32_t *out) {
+/* above: the status of a number above max. */
+static mnem_status take_integer(mnem__key_reader *r, const char *name, const int64_t range[2],
+                                mnem_status above, int64_t standard, int32_t *out) {
     mnem_value value;
     int64_t number = standard;
     if (!mnem__key_find(r, name, &value)) {
@@ -61,12 +60,35 @@ mnem_status mnem__take_int(mnem__key_reader *r, const char *name, int64_t min, i
     } else {
         MNEM__TRY(one_integer(r, &value, &number));
     }
-    if (number < min || number > max)
-        return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is %lld, expected %lld to %lld",
-                          r->model->path, r->key, (long long)number, (long long)min,
-                          (long long)max);
+    const bool plausible = number > range[1] && number / PLAUSIBLE <= range[1];
+    if (number < range[0] || number > range[1])
+        return mnem__fail(plausible ? above : MNEM_BAD_FILE,
+                          "%s: key %s: is %lld, expected %lld to %lld", r->model->path, r->key,
+                          (long long)number, (long long)range[0], (long long)range[1]);
     *out = (int32_t)number;
     return MNEM_OK;
+}
+
+mnem_status mnem__take_int(mnem__key_reader *r, const char *name, int64_t min, int64_t max,
+                           int64_t standard, int32_t *out) {
+    return take_integer(r, name, (const int64_t[]){min, max}, MNEM_BAD_FILE, standard, out);
+}
+
+mnem_status mnem__take_size(mnem__key_reader *r, const char *name, int64_t min, int64_t limit,
+                            int64_t standard, int32_t *out) {
+    return take_integer(r, name, (const int64_t[]){min, limit}, MNEM_UNSUPPORTED, standard, out);
+}
+
+mnem_status mnem__key_by_layer(const mnem__key_reader *r, const mnem_value *value,
+                               const char *items, int32_t layers) {
+    char is[64] = "is missing";
+    if (value && value->type == MNEM_VALUE_ARRAY)
+        snprintf(is, sizeof is, "is a list of %llu %s", (unsigned long long)value->count,
+                 mnem__gguf_value_name(value->element));
+    else if (value)
+        snprintf(is, sizeof is, "is of type %s", mnem__gguf_value_name(value->type));
+    return mnem__fail(MNEM_BAD_FILE, "%s: key %s: %s, expected a list of %d %s, one for each layer",
+                      r->model->path, r->key, is, layers, items);
 }
 
 mnem_status mnem__take_float(mnem__key_reader *r, const char *name, double min, double max,
@@ -98,8 +120,8 @@ static mnem_status take_scaling(mnem__key_reader *r, scaling *kind) {
     *kind = SCALING_LINEAR;
     if (!mnem__key_find(r, "rope.scaling.type", &value)) return MNEM_OK;
     if (value.type != MNEM_VALUE_STRING)
-        return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is of type %s, expected a text",
-                          r->model->path, r->key, mnem__gguf_value_name(value.type));
+        return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is of type %s, expected text", r->model->path,
+                          r->key, mnem__gguf_value_name(value.type));
     const char *names[] = {"none", "linear", "yarn", "longrope"};
     for (int i = 0; i < 4; i++)
         if (strcmp(value.text.bytes, names[i]) == 0) {
@@ -137,8 +159,8 @@ static mnem_status take_yarn_log(mnem__key_reader *r, mnem_rope *rope) {
 }
 
 static mnem_status take_yarn(mnem__key_reader *r, const mnem_transformer *t, mnem_rope *rope) {
-    mnem_status status = mnem__take_int(r, "rope.scaling.original_context_length", 1, CONTEXT_MAX,
-                                        t->context, &rope->original_context);
+    mnem_status status = mnem__take_size(r, "rope.scaling.original_context_length", 1, CONTEXT_MAX,
+                                         t->context, &rope->original_context);
     if (status == MNEM_OK)
         status = mnem__take_float(r, "rope.scaling.yarn_ext_factor", 0, 1, 1, &rope->yarn_ext);
     if (status == MNEM_OK)
@@ -166,16 +188,19 @@ static mnem_status check_sections(mnem__key_reader *r, const mnem__architecture 
     if (!mnem__key_find(r, "rope.dimension_sections", &value)) return MNEM_OK;
     const bool is_list = value.type == MNEM_VALUE_ARRAY && mnem__value_is_integer(value.element);
     if (!is_list || value.count < 3 || value.count > 4)
-        return mnem__fail(MNEM_BAD_FILE, "%s: key %s: expected a list of 4 numbers", r->model->path,
-                          r->key);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: key %s: is of type %s with %llu items, expected a list of 3 or 4 "
+                          "integers",
+                          r->model->path, r->key, mnem__gguf_value_name(value.type),
+                          (unsigned long long)value.count);
     const bool fourth = value.count == 4 && mnem_value_i64(&value, 3) != 0;
     bool any = fourth;
     for (uint64_t i = 0; i < 3; i++) any |= mnem_value_i64(&value, i) != 0;
     if (fourth || (any && !(a->takes & MNEM__TAKES_SECTIONS)))
         return mnem__fail(MNEM_UNSUPPORTED,
-                          fourth
-                              ? "%s: key %s: RoPE in four sections isn't supported"
-                              : "%s: key %s: RoPE in sections isn't supported in this architecture",
+                          fourth ? "%s: key %s: RoPE in four sections isn't supported (three are)"
+                                 : "%s: key %s: RoPE in sections isn't supported in this "
+                                   "architecture",
                           r->model->path, r->key);
     return MNEM_OK;
 }
@@ -200,10 +225,10 @@ static mnem_status take_rope(mnem__key_reader *r, const mnem__architecture *a,
     if (kind == SCALING_YARN) return take_yarn(r, t, rope);
     if (kind == SCALING_NONE || kind == SCALING_LONG) rope->scale = 1;
     if (has_long_factors(r))
-        return mnem__take_int(r, "rope.scaling.original_context_length", 1, CONTEXT_MAX, REQUIRED,
-                              &rope->original_context);
+        return mnem__take_size(r, "rope.scaling.original_context_length", 1, CONTEXT_MAX, REQUIRED,
+                               &rope->original_context);
     if (kind == SCALING_LONG)
-        return mnem__fail(MNEM_BAD_FILE, "%s: key %s.%s: is longrope, but tensor %s is missing",
+        return mnem__fail(MNEM_BAD_FILE, "%s: key %s.%s: is longrope, but its tensor %s is missing",
                           r->model->path, r->prefix, "rope.scaling.type",
                           mnem__role_get(MNEM__ROLE_ROPE_LONG)->name);
     if (rope->yarn_attn != 1)
@@ -220,7 +245,7 @@ static mnem_status take_heads(mnem__key_reader *r, const mnem__architecture *a,
     mnem_status status =
         a->takes & MNEM__TAKES_HEAD_KINDS
             ? mnem__hparams_heads(r, t)
-            : mnem__take_int(r, MNEM__KEY_HEADS, 1, MNEM__HEADS_MAX, REQUIRED, &t->heads);
+            : mnem__take_size(r, MNEM__KEY_HEADS, 1, MNEM__HEADS_MAX, REQUIRED, &t->heads);
     if (status == MNEM_OK)
         status = a->takes & (MNEM__TAKES_CONV | MNEM__TAKES_LAYER_HEADS)
                      ? mnem__hparams_layer_heads(r, a, t)
@@ -229,30 +254,29 @@ static mnem_status take_heads(mnem__key_reader *r, const mnem__architecture *a,
                      : mnem__take_int(r, MNEM__KEY_KV_HEADS, 1, t->heads, t->heads, &t->kv_heads);
     if (status == MNEM_OK && t->heads % t->kv_heads != 0)
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: key %s: is %d, expected a divisor of %d, the number of heads",
+                          "%s: key %s: is %d, expected a divisor of %d, the number of query heads",
                           r->model->path, r->key, t->kv_heads, t->heads);
     int32_t value_dim = 0;
     if (status == MNEM_OK)
-        status = mnem__take_int(r, MNEM__KEY_KEY_LENGTH, 2, HEAD_DIM_MAX, t->embd / t->heads,
-                                &t->head_dim);
+        status = mnem__take_size(r, MNEM__KEY_KEY_LENGTH, 2, HEAD_DIM_MAX, t->embd / t->heads,
+                                 &t->head_dim);
     if (status == MNEM_OK && t->head_dim % 2 != 0)
         return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is %d, expected an even number",
                           r->model->path, r->key, t->head_dim);
     if (status == MNEM_OK)
-        status = mnem__take_int(r, MNEM__KEY_VALUE_LENGTH, 2, HEAD_DIM_MAX, t->embd / t->heads,
-                                &value_dim);
+        status = mnem__take_size(r, MNEM__KEY_VALUE_LENGTH, 2, HEAD_DIM_MAX, t->embd / t->heads,
+                                 &value_dim);
     const bool narrow = a->takes & MNEM__TAKES_NARROW_VALUES && value_dim < t->head_dim;
     if (narrow) t->value_dim = value_dim;
     if (status == MNEM_OK && value_dim != t->head_dim && !narrow &&
         !(a->takes & MNEM__TAKES_LATENT))
-        return mnem__fail(
-            MNEM_UNSUPPORTED,
-            "%s: key %s: is %d, expected %d, the head size of attention keys; other sizes "
-            "are not supported for this architecture",
-            r->model->path, r->key, value_dim, t->head_dim);
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: key %s: is %d, but only the head size of attention keys, %d, is "
+                          "supported for this architecture",
+                          r->model->path, r->key, value_dim, t->head_dim);
     if (status == MNEM_OK && (int64_t)t->heads * t->head_dim > WIDTH_MAX)
         return mnem__fail(
-            MNEM_BAD_FILE,
+            MNEM_UNSUPPORTED,
             "%s: key %s: %d heads of %d numbers are too wide, expected at most %d numbers in all",
             r->model->path, r->key, t->heads, t->head_dim, WIDTH_MAX);
     return status;
@@ -318,12 +342,12 @@ static mnem_status check_neutral(mnem__key_reader *r, const mnem__architecture *
             continue;
         double number = is_float(value.type) ? value.f : (double)value.i;
         if (value.type == MNEM_VALUE_STRING || value.type == MNEM_VALUE_ARRAY)
-            return mnem__fail(MNEM_BAD_FILE, "%s: key %s: is of type %s, expected a number",
-                              r->model->path, r->key, mnem__gguf_value_name(value.type));
+            return mnem__fail(value.type == MNEM_VALUE_ARRAY ? MNEM_UNSUPPORTED : MNEM_BAD_FILE,
+                              "%s: key %s: is of type %s, expected the number %g", r->model->path,
+                              r->key, mnem__gguf_value_name(value.type), keys[i].neutral);
         if (number != keys[i].neutral)
             return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: key %s: is %g, which isn't supported in this architecture, "
-                              "only %g is",
+                              "%s: key %s: is %g, but in this architecture only %g is supported",
                               r->model->path, r->key, number, keys[i].neutral);
     }
     return MNEM_OK;
@@ -336,13 +360,16 @@ static mnem_status take_embedding(mnem__key_reader *r, const mnem__architecture 
     int32_t pooling = 0;
     t->encoder = a->encoder;
     if (mnem__key_find(r, "attention.causal", &value) && (value.i != 0) == a->encoder)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: is %d, expected %d for this architecture",
-                          r->model->path, r->key, value.i != 0, !a->encoder);
-    MNEM__TRY(mnem__take_int(r, "pooling_type", 0, 4, 0, &pooling));
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "%s: key %s: is %d, expected %d: this architecture is supported only as %s",
+            r->model->path, r->key, value.i != 0, !a->encoder,
+            a->encoder ? "an encoder" : "a decoder");
+    MNEM__TRY(mnem__take_size(r, "pooling_type", 0, 4, 0, &pooling));
     if (pooling > MNEM_POOLING_LAST)
         return mnem__fail(MNEM_UNSUPPORTED,
                           "%s: key %s: is 4 (a reranker, which scores two texts), which isn't "
-                          "supported; embedding models are",
+                          "supported; use an embedding model",
                           r->model->path, r->key);
     t->pooling = (mnem_pooling)pooling;
     if (mnem_model_key_find(r->model, "tokenizer.ggml.token_type_count", &value) && value.i > 0 &&
@@ -376,11 +403,11 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
     mnem_status status = check_neutral(&r, architecture);
     if (status == MNEM_OK) status = mnem__hparams_trunk(&r, architecture, t);
     if (status == MNEM_OK)
-        status = mnem__take_int(&r, MNEM__KEY_EMBD, 1, WIDTH_MAX, REQUIRED, &t->embd);
+        status = mnem__take_size(&r, MNEM__KEY_EMBD, 1, WIDTH_MAX, REQUIRED, &t->embd);
     if (status == MNEM_OK && mnem__architecture_feeds(architecture))
         status = mnem__hparams_ff(&r, architecture, t);
     if (status == MNEM_OK)
-        status = mnem__take_int(&r, MNEM__KEY_CONTEXT, 1, CONTEXT_MAX, REQUIRED, &t->context);
+        status = mnem__take_size(&r, MNEM__KEY_CONTEXT, 1, CONTEXT_MAX, REQUIRED, &t->context);
     if (status == MNEM_OK) status = mnem__hparams_norm(&r, architecture, t);
     const bool attends = mnem__architecture_attends(architecture);
     if (status == MNEM_OK && attends) status = take_heads(&r, architecture, t);
@@ -409,12 +436,10 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
 }
 
 static mnem_status refuse_architecture(const mnem_model *model, const mnem_value *value) {
-    char text[40], names[1200];
-    mnem__architecture_names(names, sizeof names);
+    char text[40];
     return mnem__fail(
-        MNEM_UNSUPPORTED, "%s: key general.architecture: \"%s\" isn't supported (%s are)",
-        model->path, mnem__gguf_printable(value->text.bytes, value->text.length, text, sizeof text),
-        names);
+        MNEM_UNSUPPORTED, "%s: key general.architecture: \"%s\" isn't supported", model->path,
+        mnem__gguf_printable(value->text.bytes, value->text.length, text, sizeof text));
 }
 
 /* Some files of one name need another table. */
@@ -424,20 +449,16 @@ static bool is_other(const mnem_model *model, const mnem__architecture *a, const
     return a->other && mnem__key_find(&r, a->other_key, &value) && value.u > 0;
 }
 
-mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *t) {
+static mnem_status take_model(const mnem_model *model, mnem_transformer *t) {
     memset(t, 0, sizeof *t);
     t->rope_factors = -1;
     mnem_value value;
     if (!mnem_model_key_find(model, "general.architecture", &value))
-        return mnem__fail(MNEM_BAD_FILE,
-                          "%s: key general.architecture: is missing: the file is damaged or "
-                          "incomplete; download or convert it again",
-                          model->path);
+        return mnem__fail(MNEM_BAD_FILE, "%s: key general.architecture: is missing", model->path);
     if (value.type != MNEM_VALUE_STRING)
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: key general.architecture: is of type %s, expected a "
-                          "text",
-                          model->path, mnem__gguf_value_name(value.type));
+                          "%s: key general.architecture: is of type %s, expected text", model->path,
+                          mnem__gguf_value_name(value.type));
     MNEM__TRY(mnem__gguf_check_model(model));
     const mnem__architecture *architecture = mnem__architecture_find(value.text.bytes);
     if (!architecture) return refuse_architecture(model, &value);
@@ -447,4 +468,8 @@ mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *t)
     mnem_status status = take_keys(model, architecture, value.text.bytes, t);
     return status == MNEM_OK ? mnem__hparams_tensors(model, architecture, value.text.bytes, t)
                              : status;
+}
+
+mnem_status mnem_model_transformer(const mnem_model *model, mnem_transformer *t) {
+    return mnem__model_refused(take_model(model, t), model->source != NULL);
 }

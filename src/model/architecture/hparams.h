@@ -37,9 +37,17 @@ static inline bool mnem__value_is_integer(mnem_value_type type) {
 
 /* The value of PREFIX.NAME. */
 bool mnem__key_find(mnem__key_reader *reader, const char *name, mnem_value *value);
-/* standard: where the key is missing. */
+/* standard: where the key is missing. Outside of the range: MNEM_BAD_FILE, as max follows from the
+ * format or from other keys. */
 mnem_status mnem__take_int(mnem__key_reader *reader, const char *name, int64_t min, int64_t max,
                            int64_t standard, int32_t *out);
+/* The same up to a limit of this version, above which a model may be: MNEM_UNSUPPORTED. */
+mnem_status mnem__take_size(mnem__key_reader *reader, const char *name, int64_t min, int64_t limit,
+                            int64_t standard, int32_t *out);
+/* MNEM_BAD_FILE, with what the key looked for last is (value; NULL: missing) instead of a list with
+ * one of items ("booleans") for each layer. */
+mnem_status mnem__key_by_layer(const mnem__key_reader *reader, const mnem_value *value,
+                               const char *items, int32_t layers);
 mnem_status mnem__take_float(mnem__key_reader *reader, const char *name, double min, double max,
                              double standard, float *out);
 /* The layers, without those that predict further tokens, and the leading ones (hparams_trunk.c). */

@@ -4,11 +4,11 @@
 enum { EXPERTS_MAX = 512, WIDTH_MAX = 1 << 22 };
 
 /* Rows of each expert are packed 16 at a time. */
-static mnem_status check_rows(const mnem__key_reader *r, const char *what, int32_t rows) {
+static mnem_status check_rows(const mnem__key_reader *r, int32_t rows) {
     if (rows % MNEM_PACK_ROWS == 0) return MNEM_OK;
     return mnem__fail(MNEM_UNSUPPORTED,
                       "%s: key %s: is %d, expected a multiple of %d for a mixture of experts",
-                      r->model->path, what, rows, MNEM_PACK_ROWS);
+                      r->model->path, r->key, rows, MNEM_PACK_ROWS);
 }
 
 /* Files of GLM-4.7-Flash say that they are deepseek2, and nothing of the function. Of models with
@@ -27,8 +27,8 @@ static mnem_status take_function(mnem__key_reader *r, const mnem__architecture *
     int32_t function = 0;
     MNEM__TRY(mnem__take_int(r, "expert_gating_func", 0, INT32_MAX, 0, &function));
     if (function > 3)
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: is %d, expected 0 to 3", r->model->path,
-                          r->key, function);
+        return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: function %d isn't supported (0 to 3 are)",
+                          r->model->path, r->key, function);
     const bool usual = a->sigmoid_weights || is_silent_sigmoid(r, a, t);
     route->sigmoid = function == 2 || (function == 0 && usual);
     route->normalized |= function == 3;
@@ -46,10 +46,9 @@ static mnem_status take_route(mnem__key_reader *r, const mnem__architecture *a,
     t->route.mixer = a->mixer;
     t->route.on_input = a->weights_on_input;
     if (status == MNEM_OK && a->mixer > 0 && t->route.used != 2)
-        return mnem__fail(
-            MNEM_UNSUPPORTED,
-            "%s: key %s: is %d, which isn't supported in this architecture, only 2 is",
-            r->model->path, r->key, t->route.used);
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: key %s: is %d, but in this architecture only 2 is supported",
+                          r->model->path, r->key, t->route.used);
     if (status == MNEM_OK) status = take_function(r, a, t);
     if (status == MNEM_OK)
         status = mnem__take_float(r, "expert_weights_scale", 0, 1e4, 1, &t->route.scale);
@@ -61,10 +60,10 @@ static mnem_status take_shared(mnem__key_reader *r, const mnem__architecture *a,
                                mnem_transformer *t) {
     int32_t count = 0;
     if (!mnem__architecture_has(a, MNEM__ROLE_DOWN_SHARED)) return MNEM_OK;
-    MNEM__TRY(mnem__take_int(r, "expert_shared_count", 1, EXPERTS_MAX, 1, &count));
+    MNEM__TRY(mnem__take_size(r, "expert_shared_count", 1, EXPERTS_MAX, 1, &count));
     const int64_t width = (int64_t)count * t->ff_expert;
-    return mnem__take_int(r, "expert_shared_feed_forward_length", 1, WIDTH_MAX, width,
-                          &t->ff_shared);
+    return mnem__take_size(r, "expert_shared_feed_forward_length", 1, WIDTH_MAX, width,
+                           &t->ff_shared);
 }
 
 /* Models without a sigmoid (DeepSeek-V2) choose groups by their best expert alone. Files don't say
@@ -80,7 +79,7 @@ static mnem_status take_groups(mnem__key_reader *r, const mnem__architecture *a,
     route->groups_by_best = !route->sigmoid && !a->groups_by_pairs;
     if (t->experts % route->groups || t->experts / route->groups < 2)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: key %s: %d groups for %d experts aren't supported: expected groups "
+                          "%s: key %s: %d groups of %d experts aren't supported, expected groups "
                           "of equal size, with at least 2 experts in each",
                           r->model->path, r->key, route->groups, t->experts);
     const int32_t size = t->experts / route->groups;
@@ -94,19 +93,18 @@ mnem_status mnem__hparams_experts(mnem__key_reader *r, const mnem__architecture 
         t->leading.kind == MNEM_LAYERS_LIST)
         return MNEM_OK; /* Jamba's without experts: files say that there is one */
     mnem_status status =
-        mnem__take_int(r, "expert_count", 1, EXPERTS_MAX, MNEM__KEY_REQUIRED, &t->experts);
+        mnem__take_size(r, "expert_count", 1, EXPERTS_MAX, MNEM__KEY_REQUIRED, &t->experts);
     t->unit_heads = a->plain_heads_experts > 0 && t->experts != a->plain_heads_experts;
     if (status == MNEM_OK) status = take_route(r, a, t);
     if (status == MNEM_OK) status = take_groups(r, a, t);
     if (status == MNEM_OK)
         status =
-            mnem__take_int(r, "expert_feed_forward_length", 1, WIDTH_MAX, t->ff, &t->ff_expert);
-    if (status == MNEM_OK) status = check_rows(r, r->key, t->ff_expert);
+            mnem__take_size(r, "expert_feed_forward_length", 1, WIDTH_MAX, t->ff, &t->ff_expert);
+    if (status == MNEM_OK) status = check_rows(r, t->ff_expert);
     if (status == MNEM_OK && mnem__architecture_has(a, MNEM__ROLE_LATENT_DOWN))
-        status =
-            mnem__take_int(r, "moe_latent_size", 1, WIDTH_MAX, MNEM__KEY_REQUIRED, &t->embd_expert);
-    if (status == MNEM_OK)
-        status = check_rows(r, t->embd_expert ? r->key : "embedding_length",
-                            t->embd_expert ? t->embd_expert : t->embd);
+        status = mnem__take_size(r, "moe_latent_size", 1, WIDTH_MAX, MNEM__KEY_REQUIRED,
+                                 &t->embd_expert);
+    if (!t->embd_expert) mnem__key_find(r, MNEM__KEY_EMBD, &(mnem_value){0}); /* for the message */
+    if (status == MNEM_OK) status = check_rows(r, t->embd_expert ? t->embd_expert : t->embd);
     return status == MNEM_OK ? take_shared(r, a, t) : status;
 }

@@ -25,9 +25,7 @@ static mnem_status take_pattern(mnem__key_reader *r, mnem_transformer *t) {
         return MNEM_OK;
     }
     if (!is_flags(&value) || !mnem__hparams_is_by_layer(r, t, value.count))
-        return mnem__fail(MNEM_BAD_FILE,
-                          "%s: key %s: expected a list of %d booleans, one for each layer",
-                          r->model->path, r->key, t->layers);
+        return mnem__key_by_layer(r, &value, "booleans", t->layers);
     windowed.kind = MNEM_LAYERS_LIST;
     for (int32_t layer = 0; layer < t->layers; layer++)
         if (mnem_value_i64(&value, (uint64_t)layer) != 0)
@@ -41,9 +39,7 @@ static mnem_status take_turns(mnem__key_reader *r, mnem_transformer *t) {
     mnem_value value;
     if (!mnem__key_find(r, "attention.rope_pattern", &value)) return MNEM_OK;
     if (!is_flags(&value) || value.count != (uint64_t)t->layers)
-        return mnem__fail(MNEM_BAD_FILE,
-                          "%s: key %s: expected a list of %d booleans, one for each layer",
-                          r->model->path, r->key, t->layers);
+        return mnem__key_by_layer(r, &value, "booleans", t->layers);
     for (int32_t layer = 0; layer < t->layers; layer++)
         if (mnem_value_i64(&value, (uint64_t)layer) == 0)
             mnem__layer_schedule_add(&t->unturned, layer);
@@ -62,8 +58,8 @@ mnem_status mnem__hparams_windows(mnem__key_reader *r, const mnem__architecture 
         mnem__take_int(r, "attention.sliding_window", 0, INT32_MAX, a->window, &t->window);
     if (status == MNEM_OK && t->window == 0 && a->window_chunks)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: key %s: is 0 (every layer attends to the whole text), which isn't "
-                          "supported in this architecture",
+                          "%s: key %s: is 0 (every layer attends to the whole text), but only 1 "
+                          "or more is supported in this architecture",
                           r->model->path, r->key);
     if (status == MNEM_OK && t->window > 0) status = take_pattern(r, t);
     if (status == MNEM_OK && a->takes & MNEM__TAKES_TURNS) status = take_turns(r, t);
@@ -112,18 +108,15 @@ static double number_of(const mnem_value *value, int32_t layer) {
 }
 
 static mnem_status check_key(const mnem_model *model, const char *key, int32_t layers) {
+    mnem__key_reader r = {.model = model};
     mnem_value value;
+    snprintf(r.key, sizeof r.key, "%s", key);
     if (!mnem_model_key_find(model, key, &value))
-        return mnem__fail(MNEM_BAD_FILE,
-                          "%s: key %s: is missing: the file is damaged or incomplete; download or "
-                          "convert it again",
-                          model->path, key);
+        return mnem__key_by_layer(&r, NULL, "f32", layers);
     const bool is_list = value.type == MNEM_VALUE_ARRAY;
     if (!is_float(is_list ? value.element : value.type) ||
         (is_list && value.count != (uint64_t)layers))
-        return mnem__fail(MNEM_BAD_FILE,
-                          "%s: key %s: expected a list of %d f32, one for each layer", model->path,
-                          key, layers);
+        return mnem__key_by_layer(&r, &value, "f32", layers);
     for (int32_t layer = 0; layer < layers; layer++) {
         const double number = number_of(&value, layer);
         if (!(fabs(number) <= 1e6))
@@ -167,9 +160,7 @@ mnem_status mnem__hparams_check_limits(mnem__key_reader *r, const mnem_transform
         const bool list = value.type == MNEM_VALUE_ARRAY;
         if (!is_float(list ? value.element : value.type) ||
             (list && !mnem__hparams_is_by_layer(r, t, value.count)))
-            return mnem__fail(MNEM_BAD_FILE,
-                              "%s: key %s: expected a list of %d f32, one for each layer",
-                              r->model->path, r->key, t->layers);
+            return mnem__key_by_layer(r, &value, "f32", t->layers);
         for (int32_t layer = 0; layer < t->layers; layer++) {
             const double limit = number_of(&value, layer);
             if (!(limit >= 0 && limit <= 1e6))
@@ -204,20 +195,31 @@ static bool is_list(mnem__key_reader *r, const mnem_transformer *t, const char *
            value->element <= MNEM_VALUE_I32 && mnem__hparams_is_by_layer(r, t, value->count);
 }
 
-static mnem_status wrong(const mnem__key_reader *r, int32_t layer, int64_t is,
+static mnem_status wrong(const mnem__key_reader *r, mnem_status status, int32_t layer, int64_t is,
                          const char *expected) {
-    return mnem__fail(MNEM_UNSUPPORTED, "%s: key %s: the number for layer %d is %lld, expected %s",
+    return mnem__fail(status, "%s: key %s: the number for layer %d is %lld, expected %s",
                       r->model->path, r->key, layer, (long long)is, expected);
+}
+
+static mnem_status wrong_divisor(const mnem__key_reader *r, int32_t layer, int64_t is,
+                                 int64_t heads) {
+    return mnem__fail(
+        MNEM_BAD_FILE,
+        "%s: key %s: the number for layer %d is %lld, expected a divisor of %lld, its "
+        "number of query heads",
+        r->model->path, r->key, layer, (long long)is, (long long)heads);
 }
 
 mnem_status mnem__hparams_heads(mnem__key_reader *r, mnem_transformer *t) {
     mnem_value value;
     if (!is_list(r, t, MNEM__KEY_HEADS, &value))
-        return mnem__take_int(r, MNEM__KEY_HEADS, 1, MNEM__HEADS_MAX, MNEM__KEY_REQUIRED,
-                              &t->heads);
+        return mnem__take_size(r, MNEM__KEY_HEADS, 1, MNEM__HEADS_MAX, MNEM__KEY_REQUIRED,
+                               &t->heads);
     for (int32_t layer = 0; layer < t->layers; layer++) {
         const int64_t n = mnem_value_i64(&value, (uint64_t)layer);
-        if (n < 1 || n > MNEM__HEADS_MAX) return wrong(r, layer, n, "1 to 4096 query heads");
+        if (n < 1 || n > MNEM__HEADS_MAX)
+            return wrong(r, n < 1 ? MNEM_BAD_FILE : MNEM_UNSUPPORTED, layer, n,
+                         "1 to 4096 query heads");
     }
     t->heads = (int32_t)mnem_value_i64(&value, 0);
     return MNEM_OK;
@@ -231,8 +233,7 @@ mnem_status mnem__hparams_kv_heads(mnem__key_reader *r, mnem_transformer *t) {
     for (int32_t layer = 0; layer < t->layers; layer++) {
         const int64_t n = mnem_value_i64(&value, (uint64_t)layer);
         const int64_t heads = listed ? mnem_value_i64(&all, (uint64_t)layer) : t->heads;
-        if (n < 1 || n > heads || heads % n)
-            return wrong(r, layer, n, "a divisor of the number of heads");
+        if (n < 1 || n > heads || heads % n) return wrong_divisor(r, layer, n, heads);
     }
     t->kv_heads = (int32_t)mnem_value_i64(&value, 0);
     return MNEM_OK;
@@ -248,7 +249,7 @@ static mnem_status take_number(mnem__key_reader *r, mnem_transformer *t, const c
         const int32_t n = (int32_t)mnem_value_i64(&value, (uint64_t)layer);
         int32_t *of = &heads[mnem__layer_has_window(t, layer)];
         if (*of && *of != n)
-            return wrong(r, layer, n,
+            return wrong(r, MNEM_UNSUPPORTED, layer, n,
                          "the number for earlier layers of its kind (with or without a window)");
         *of = n;
     }
@@ -262,22 +263,27 @@ static mnem_status take_heads(mnem__key_reader *r, mnem_transformer *t) {
     MNEM__TRY(take_number(r, t, MNEM__KEY_KV_HEADS, &t->kv_heads, &t->window_kv_heads));
     for (int32_t layer = 0; layer < t->layers; layer++) {
         const int32_t heads = mnem__layer_heads(t, layer), n = mnem__layer_kv_heads(t, layer);
-        if (n > heads || heads % n) return wrong(r, layer, n, "a divisor of the number of heads");
+        if (n > heads || heads % n) return wrong_divisor(r, layer, n, heads);
         if ((int64_t)heads * t->head_dim > WIDTH_MAX)
-            return wrong(r, layer, n, "heads of at most 4194304 numbers in all");
+            return wrong(r, MNEM_UNSUPPORTED, layer, n, "heads of at most 4194304 numbers in all");
     }
     return MNEM_OK;
 }
 
 static mnem_status take_head_dims(mnem__key_reader *r, mnem_transformer *t) {
     int32_t key = 0, value = 0, dims = 0;
-    MNEM__TRY(mnem__take_int(r, "attention.key_length_swa", 2, HEAD_DIM_MAX, t->head_dim, &key));
-    MNEM__TRY(mnem__take_int(r, "attention.value_length_swa", 2, HEAD_DIM_MAX, key, &value));
-    if (key % 2 != 0 || value != key || (int64_t)t->heads * key > WIDTH_MAX)
-        return mnem__fail(
-            MNEM_UNSUPPORTED,
-            "%s: key %s: is %d, expected %d, the head size of attention keys, an even number",
-            r->model->path, r->key, value, key);
+    MNEM__TRY(mnem__take_size(r, "attention.key_length_swa", 2, HEAD_DIM_MAX, t->head_dim, &key));
+    if (key % 2 != 0 || (int64_t)t->heads * key > WIDTH_MAX)
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: key %s: is %d, expected an even number, and at most %d for all %d "
+                          "heads together",
+                          r->model->path, r->key, key, WIDTH_MAX, t->heads);
+    MNEM__TRY(mnem__take_size(r, "attention.value_length_swa", 2, HEAD_DIM_MAX, key, &value));
+    if (value != key)
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: key %s: is %d, but only the head size of attention keys, %d, is "
+                          "supported",
+                          r->model->path, r->key, value, key);
     MNEM__TRY(mnem__take_int(r, "rope.dimension_count_swa", 2, key,
                              t->rope.dims < key ? t->rope.dims : key, &dims));
     if (dims % 2 != 0)
@@ -308,7 +314,7 @@ static mnem_status take_ff(mnem__key_reader *r, mnem_transformer *t) {
         const int64_t n = mnem_value_i64(&value, (uint64_t)layer);
         if (n == t->ff) continue;
         if (n < 1 || n > WIDTH_MAX || (t->ff_wide && n != t->ff_wide))
-            return wrong(r, layer, n,
+            return wrong(r, n < 1 ? MNEM_BAD_FILE : MNEM_UNSUPPORTED, layer, n,
                          "1 to 4194304, and at most two different numbers in the list");
         t->ff_wide = (int32_t)n;
         mnem__layer_schedule_add(&t->wide, layer);
@@ -325,9 +331,8 @@ static mnem_status take_shared(mnem__key_reader *r, mnem_transformer *t) {
         if (mnem__layer_has_window(t, mnem__layer_keys(t, layer)) != window)
             return mnem__fail(
                 MNEM_BAD_FILE,
-                "%s: key %s: each of the last %d layers reuses keys and values of an earlier layer "
-                "of its kind (with or without a window), but layer %d has no such earlier layer: "
-                "the file is damaged; convert the model again",
+                "%s: key %s: the last %d layers reuse keys and values of earlier layers of their "
+                "kind (with or without a window), but there is none for layer %d",
                 r->model->path, r->key, t->kv_shared_layers, layer);
     }
     return MNEM_OK;
@@ -340,8 +345,8 @@ mnem_status mnem__hparams_kinds(mnem__key_reader *r, const mnem__architecture *a
     if (a->half_turned) MNEM__TRY(halve_turned(r, t));
     MNEM__TRY(take_ff(r, t));
     MNEM__TRY(take_shared(r, t));
-    return mnem__take_int(r, "embedding_length_per_layer_input", 0, WIDTH_MAX / t->layers, 0,
-                          &t->layer_embd);
+    return mnem__take_size(r, "embedding_length_per_layer_input", 0, WIDTH_MAX / t->layers, 0,
+                           &t->layer_embd);
 }
 
 /* ---- streams ---- */
@@ -360,20 +365,19 @@ float mnem__hparams_cut(const mnem_model *model, const mnem_transformer *t, int3
     return (float)mnem_value_f64(&value, (uint64_t)layer);
 }
 
-static mnem_status check_cuts(const mnem__key_reader *r, const mnem_transformer *t) {
+static mnem_status check_cuts(mnem__key_reader *r, const mnem_transformer *t) {
     mnem_value value;
+    snprintf(r->key, sizeof r->key, "%s.%s", t->architecture, cut_key);
     if (!find_cuts(r->model, t, &value)) return MNEM_OK;
     if (value.type != MNEM_VALUE_ARRAY || !is_float(value.element) ||
         value.count != (uint64_t)t->layers)
-        return mnem__fail(MNEM_BAD_FILE,
-                          "%s: key %s.%s: expected a list of %d f32, one for each layer",
-                          r->model->path, t->architecture, cut_key, t->layers);
+        return mnem__key_by_layer(r, &value, "f32", t->layers);
     for (int32_t layer = 0; layer < t->layers; layer++) {
         const double cut = mnem_value_f64(&value, (uint64_t)layer);
         if (!(cut <= 1e6) || (isfinite(cut) && cut < -1e6))
             return mnem__fail(MNEM_BAD_FILE,
-                              "%s: key %s.%s: is %g in layer %d, expected -1e6 to 1e6, or -inf",
-                              r->model->path, t->architecture, cut_key, cut, layer);
+                              "%s: key %s: is %g in layer %d, expected -1e6 to 1e6, or -inf",
+                              r->model->path, r->key, cut, layer);
     }
     return MNEM_OK;
 }
@@ -382,15 +386,15 @@ static mnem_status check_cuts(const mnem__key_reader *r, const mnem_transformer 
 mnem_status mnem__hparams_streams(mnem__key_reader *r, mnem_transformer *t) {
     int32_t active = 0;
     mnem_tensor_info info;
-    MNEM__TRY(mnem__take_int(r, "altup.num_inputs", 2, 16, 4, &t->streams));
+    MNEM__TRY(mnem__take_size(r, "altup.num_inputs", 2, 16, 4, &t->streams));
     MNEM__TRY(mnem__take_int(r, "altup.active_idx", 0, t->streams - 1, 0, &active));
     if (active != 0)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: key %s: is %d, which isn't supported, only 0 (the first stream) is",
+                          "%s: key %s: is %d, but only 0 (the first stream) is supported",
                           r->model->path, r->key, active);
     if (t->layer_embd == 0)
-        MNEM__TRY(mnem__take_int(r, "embedding_length_per_layer_input", 1, WIDTH_MAX / t->layers,
-                                 256, &t->layer_embd));
+        MNEM__TRY(mnem__take_size(r, "embedding_length_per_layer_input", 1, WIDTH_MAX / t->layers,
+                                  256, &t->layer_embd));
     const int32_t tensor = mnem__role_tensor(r->model, MNEM__ROLE_LAUREL_IN, 0);
     if (tensor >= 0 && mnem_model_tensor_get(r->model, (uint32_t)tensor, &info) &&
         info.shape[0] >= 1 && info.shape[0] <= WIDTH_MAX)

@@ -15,9 +15,7 @@ static mnem_status take_flags(mnem__key_reader *r, const mnem_value *value, mnem
     mnem__key_find(r, MNEM__KEY_RECURRENT, &(mnem_value){0}); /* the key that a message names */
     if (!is_list || (value->count != (uint64_t)t->layers &&
                      value->count != (uint64_t)t->layers + (uint64_t)ahead))
-        return mnem__fail(MNEM_BAD_FILE,
-                          "%s: key %s: expected a list of %d booleans, one for each layer",
-                          r->model->path, r->key, t->layers);
+        return mnem__key_by_layer(r, value, "booleans", t->layers);
     t->recurrent.kind = MNEM_LAYERS_LIST;
     for (int32_t layer = 0; layer < t->layers; layer++)
         if (mnem_value_i64(value, (uint64_t)layer) != 0)
@@ -31,11 +29,12 @@ static mnem_status take_flags(mnem__key_reader *r, const mnem_value *value, mnem
  * it (Bamba). */
 static mnem_status check_unturned(mnem__key_reader *r) {
     mnem_value value;
-    if (mnem__key_find(r, "rope.scaling.finetuned", &value) && value.u == 0) return MNEM_OK;
+    const bool found = mnem__key_find(r, "rope.scaling.finetuned", &value);
+    if (found && value.u == 0) return MNEM_OK;
     return mnem__fail(
         MNEM_UNSUPPORTED,
-        "%s: key %s: expected false, because RoPE isn't supported in this architecture",
-        r->model->path, r->key);
+        "%s: key %s: is %s, expected false, because RoPE isn't supported in this architecture",
+        r->model->path, r->key, found ? "true" : "missing");
 }
 
 static mnem_status take_schedule(mnem__key_reader *r, const mnem__architecture *a,
@@ -58,18 +57,18 @@ static mnem_status take_schedule(mnem__key_reader *r, const mnem__architecture *
 
 static mnem_status check_sizes(const mnem__key_reader *r, int32_t inner, mnem_transformer *t) {
     if (t->state_groups > 0 && t->state_heads % t->state_groups != 0)
-        return mnem__fail(
-            MNEM_BAD_FILE,
-            "%s: key %s.ssm.time_step_rank: is %d, expected a multiple of %d, the number of groups",
-            r->model->path, r->prefix, t->state_heads, t->state_groups);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: key %s.ssm.time_step_rank: is %d, expected a multiple of %d, the "
+                          "number of groups (ssm.group_count)",
+                          r->model->path, r->prefix, t->state_heads, t->state_groups);
     if (inner % t->state_heads != 0)
-        return mnem__fail(
-            MNEM_BAD_FILE,
-            "%s: key %s.ssm.inner_size: is %d, expected a multiple of %d, the number of heads",
-            r->model->path, r->prefix, inner, t->state_heads);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: key %s.ssm.inner_size: is %d, expected a multiple of %d, the number "
+                          "of heads (ssm.time_step_rank)",
+                          r->model->path, r->prefix, inner, t->state_heads);
     t->state_columns = inner / t->state_heads;
     if (mnem__state_width(t) > WIDTH_MAX || (!t->state_rank && t->state_columns > DIM_MAX))
-        return mnem__fail(MNEM_BAD_FILE,
+        return mnem__fail(MNEM_UNSUPPORTED,
                           "%s: key %s.ssm.inner_size: is %d: a recurrent layer of %lld columns is "
                           "too wide, expected at most %d",
                           r->model->path, r->prefix, inner, (long long)mnem__state_width(t),
@@ -79,8 +78,8 @@ static mnem_status check_sizes(const mnem__key_reader *r, int32_t inner, mnem_tr
 
 static mnem_status take_groups(mnem__key_reader *r, mnem_transformer *t) {
     const int64_t required = MNEM__KEY_REQUIRED;
-    MNEM__TRY(mnem__take_int(r, "ssm.group_count", 1, HEADS_MAX, required, &t->state_groups));
-    return mnem__take_int(r, "ssm.time_step_rank", 1, HEADS_MAX, required, &t->state_heads);
+    MNEM__TRY(mnem__take_size(r, "ssm.group_count", 1, HEADS_MAX, required, &t->state_groups));
+    return mnem__take_size(r, "ssm.time_step_rank", 1, HEADS_MAX, required, &t->state_heads);
 }
 
 /* Mamba 1: one head. */
@@ -96,8 +95,8 @@ static mnem_status take_rank(mnem__key_reader *r, mnem_transformer *t) {
     if (t->state_epsilon > 0)
         MNEM__TRY(mnem__take_float(r, "ssm.dt_b_c_rms_epsilon", 1e-30, 1, (double)t->epsilon,
                                    &t->state_epsilon));
-    return mnem__take_int(r, "ssm.time_step_rank", 1, WIDTH_MAX, MNEM__KEY_REQUIRED,
-                          &t->state_rank);
+    return mnem__take_size(r, "ssm.time_step_rank", 1, WIDTH_MAX, MNEM__KEY_REQUIRED,
+                           &t->state_rank);
 }
 
 /* The first files of Qwen3-Next have queries, keys, values and gates in one matrix. */
@@ -108,7 +107,7 @@ static mnem_status check_layout(const mnem__key_reader *r, const mnem_transforme
         return MNEM_OK;
     return mnem__fail(MNEM_UNSUPPORTED,
                       "%s: an older file, with queries, keys, values and gates in one matrix "
-                      "(ssm_in), is not supported: convert its folder again, or use a newer file",
+                      "(ssm_in), is not supported; convert its folder again, or use a newer file",
                       r->model->path);
 }
 
@@ -116,10 +115,10 @@ static mnem_status check_layout(const mnem__key_reader *r, const mnem_transforme
 static mnem_status take_channels(mnem__key_reader *r, mnem_transformer *t) {
     t->state_channels = true;
     t->state_groups = t->state_heads = t->heads;
-    MNEM__TRY(mnem__take_int(r, "kda.head_dim", 1, DIM_MAX, MNEM__KEY_REQUIRED, &t->state_rows));
+    MNEM__TRY(mnem__take_size(r, "kda.head_dim", 1, DIM_MAX, MNEM__KEY_REQUIRED, &t->state_rows));
     t->state_columns = t->state_rows;
     if (mnem__state_width(t) <= WIDTH_MAX) return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE,
+    return mnem__fail(MNEM_UNSUPPORTED,
                       "%s: key %s: is %d: a recurrent layer of %lld columns is too wide, expected "
                       "at most %d",
                       r->model->path, r->key, t->state_rows, (long long)mnem__state_width(t),
@@ -137,14 +136,14 @@ mnem_status mnem__hparams_states(mnem__key_reader *r, const mnem__architecture *
     MNEM__TRY(take_schedule(r, a, t));
     MNEM__TRY(check_layout(r, t));
     MNEM__TRY(
-        mnem__take_int(r, "ssm.conv_kernel", 2, MNEM_CONV_LENGTH_MAX, required, &t->conv_length));
+        mnem__take_size(r, "ssm.conv_kernel", 2, MNEM_CONV_LENGTH_MAX, required, &t->conv_length));
     if (part->decay_b) return take_channels(r, t);
     if (part->step)
         MNEM__TRY(take_rank(r, t));
     else
         MNEM__TRY(take_groups(r, t));
-    MNEM__TRY(mnem__take_int(r, "ssm.state_size", 1, DIM_MAX, required, &t->state_rows));
-    MNEM__TRY(mnem__take_int(r, "ssm.inner_size", 1, WIDTH_MAX, required, &inner));
+    MNEM__TRY(mnem__take_size(r, "ssm.state_size", 1, DIM_MAX, required, &t->state_rows));
+    MNEM__TRY(mnem__take_size(r, "ssm.inner_size", 1, WIDTH_MAX, required, &inner));
     return check_sizes(r, inner, t);
 }
 

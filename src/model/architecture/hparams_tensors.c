@@ -59,8 +59,9 @@ static mnem_status check_name(const checker *c, const char *name) {
     if (layer < c->t->layers) return MNEM_OK;
     return mnem__fail(
         MNEM_BAD_FILE,
-        "%s: tensor %s: belongs to a layer that does not exist: key %s.%s says %d layers",
-        c->model->path, name, c->prefix, MNEM__KEY_LAYERS, c->t->layers);
+        "%s: tensor %s: belongs to a layer that does not exist: key %s.%s says %d layers, "
+        "numbered from 0",
+        c->model->path, name, c->prefix, MNEM__KEY_LAYERS, c->t->layers + c->ahead);
 }
 
 static void shape_text(int dims, const int64_t *shape, char *text, size_t size) {
@@ -103,15 +104,22 @@ static mnem_status check_shape(const checker *c, const mnem_tensor_info *info, m
         return MNEM_OK;
     shape_text(info->dims, info->shape, is, sizeof is);
     shape_text(dims, shape, expected, sizeof expected);
-    return mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: shape [%s], expected [%s]", c->model->path,
-                      info->name, is, expected);
+    return mnem__fail(
+        MNEM_BAD_FILE,
+        "%s: tensor %s: shape [%s], expected [%s] from the keys of the model; the file "
+        "was converted badly, or is of a variant that mnem does not support",
+        c->model->path, info->name, is, expected);
 }
 
 static mnem_status check_type(const checker *c, const mnem_tensor_info *info, bool matrix) {
     const mnem_type_info *type = mnem_type_get(info->type);
     if (matrix ? type->is_weight : info->type == MNEM_TYPE_F32) return MNEM_OK;
-    return mnem__fail(MNEM_UNSUPPORTED, "%s: tensor %s: type %s isn't supported%s", c->model->path,
-                      info->name, type->name, matrix ? "" : " (expected F32)");
+    return mnem__fail(
+        MNEM_UNSUPPORTED,
+        "%s: tensor %s: type %s isn't supported here; use a file of the model in which "
+        "this tensor is %s",
+        c->model->path, info->name, type->name,
+        matrix ? "of another type, such as Q4_K, Q8_0 or F16" : "F32");
 }
 
 /* A matrix is of a weight's type, a vector F32. */
@@ -121,10 +129,7 @@ static mnem_status check_tensor(const checker *c, mnem__role role, int32_t layer
     if (index < 0) {
         char name[MNEM__ROLE_NAME];
         mnem__role_name(role, layer, name);
-        return mnem__fail(MNEM_BAD_FILE,
-                          "%s: tensor %s: is missing: the file is damaged or incomplete; download "
-                          "or convert it again",
-                          c->model->path, name);
+        return mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: is missing", c->model->path, name);
     }
     mnem_model_tensor_get(c->model, (uint32_t)index, &info);
     mnem_status status = check_shape(c, &info, role, layer);
@@ -185,15 +190,13 @@ static mnem_status take_vocab(const checker *c) {
     mnem__role_name(MNEM__ROLE_EMBEDDING, -1, name);
     const int32_t index = mnem_model_tensor_find(c->model, name);
     if (index < 0)
-        return mnem__fail(MNEM_BAD_FILE,
-                          "%s: tensor %s: is missing: the file is damaged or incomplete; download "
-                          "or convert it again",
-                          c->model->path, name);
+        return mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: is missing", c->model->path, name);
     mnem_model_tensor_get(c->model, (uint32_t)index, &info);
     const int64_t vocab = info.shape[0];
     if (info.dims == 2 && vocab > INT32_MAX)
-        return mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: has %lld rows, expected fewer than 2^31",
-                          c->model->path, name, (long long)vocab);
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: tensor %s: has %lld rows, expected fewer than 2^31", c->model->path,
+                          name, (long long)vocab);
     c->t->vocab = (int32_t)vocab;
     mnem_value value;
     snprintf(key, sizeof key, "%s.%s", c->prefix, MNEM__KEY_VOCAB);
@@ -203,9 +206,7 @@ static mnem_status take_vocab(const checker *c) {
         uint64_t says = i == 0 ? value.count : value.u;
         if (says != (uint64_t)vocab)
             return mnem__fail(
-                MNEM_BAD_FILE,
-                "%s: key %s: says %llu tokens, but tensor %s has %lld rows: the file is damaged; "
-                "download or convert it again",
+                MNEM_BAD_FILE, "%s: key %s: says %llu tokens, but tensor %s has %lld rows",
                 c->model->path, keys[i], (unsigned long long)says, name, (long long)vocab);
     }
     return MNEM_OK;
@@ -231,7 +232,7 @@ static mnem_status check_trunk(const checker *c) {
         if (mnem__layer_name(info.name, &layer) && layer < c->t->layers) return MNEM_OK;
     return mnem__fail(MNEM_UNSUPPORTED,
                       "%s: has only the layers for multi-token prediction (key %s.%s), not the "
-                      "other layers of the model: use the file of the whole model",
+                      "other layers of the model; use the file of the whole model",
                       c->model->path, c->prefix, MNEM__KEY_AHEAD);
 }
 

@@ -36,15 +36,15 @@ mnem_status mnem__hparams_trunk(mnem__key_reader *r, const mnem__architecture *a
                                 mnem_transformer *t) {
     int32_t ahead = 0;
     MNEM__TRY(
-        mnem__take_int(r, MNEM__KEY_LAYERS, 1, MNEM_LAYERS_MAX, MNEM__KEY_REQUIRED, &t->layers));
+        mnem__take_size(r, MNEM__KEY_LAYERS, 1, MNEM_LAYERS_MAX, MNEM__KEY_REQUIRED, &t->layers));
     MNEM__TRY(mnem__take_int(r, MNEM__KEY_AHEAD, 0, t->layers - 1, 0, &ahead));
     t->layers -= ahead;
     if (a->takes & MNEM__TAKES_SOME_EXPERTS) see_routers(r->model, t);
     if (!has_leading(a) || t->leading.kind == MNEM_LAYERS_LIST) return MNEM_OK;
     if (a->takes & MNEM__TAKES_INTERLEAVED) {
         t->leading.kind = MNEM_LAYERS_BUT_EVERY;
-        return mnem__take_int(r, "interleave_moe_layer_step", 1, MNEM_LAYERS_MAX,
-                              MNEM__KEY_REQUIRED, &t->leading.n);
+        return mnem__take_size(r, "interleave_moe_layer_step", 1, MNEM_LAYERS_MAX,
+                               MNEM__KEY_REQUIRED, &t->leading.n);
     }
     t->leading.kind = MNEM_LAYERS_FIRST;
     const int32_t leading = leading_layers(r->model, t);
@@ -56,13 +56,11 @@ mnem_status mnem__hparams_trunk(mnem__key_reader *r, const mnem__architecture *a
 static mnem_status find_list(mnem__key_reader *r, const char *name, const mnem_transformer *t,
                              mnem_value *list) {
     const int32_t ahead = mnem__hparams_ahead(r->model, r->prefix);
-    if (mnem__key_find(r, name, list) && list->type == MNEM_VALUE_ARRAY &&
-        list->element <= MNEM_VALUE_I32 &&
+    const bool found = mnem__key_find(r, name, list);
+    if (found && list->type == MNEM_VALUE_ARRAY && list->element <= MNEM_VALUE_I32 &&
         (list->count == (uint64_t)t->layers || list->count == (uint64_t)(t->layers + ahead)))
         return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE,
-                      "%s: key %s: expected a list of %d numbers, one for each layer",
-                      r->model->path, r->key, t->layers);
+    return mnem__key_by_layer(r, found ? list : NULL, "integers", t->layers);
 }
 
 /* A width for each layer: 0 where it attends or carries a state, the same where it feeds. */
@@ -81,7 +79,7 @@ static mnem_status take_layer_ff(mnem__key_reader *r, mnem_transformer *t) {
         if (n != width)
             return mnem__fail(
                 MNEM_UNSUPPORTED,
-                "%s: key %s: differs between layers (%lld and %lld), which isn't supported",
+                "%s: key %s: differs between layers (%lld and %lld), expected 0 or one number",
                 r->model->path, r->key, (long long)width, (long long)n);
         mnem__layer_schedule_add(&t->feeding, layer);
     }
@@ -104,8 +102,8 @@ mnem_status mnem__hparams_ff(mnem__key_reader *r, const mnem__architecture *a,
         t->ff = (int32_t)first;
         return MNEM_OK;
     }
-    return mnem__take_int(r, said || !all ? MNEM__KEY_FF : "expert_feed_forward_length", 1, FF_MAX,
-                          MNEM__KEY_REQUIRED, &t->ff);
+    return mnem__take_size(r, said || !all ? MNEM__KEY_FF : "expert_feed_forward_length", 1, FF_MAX,
+                           MNEM__KEY_REQUIRED, &t->ff);
 }
 
 mnem_status mnem__hparams_norm(mnem__key_reader *r, const mnem__architecture *a,
@@ -147,8 +145,8 @@ mnem_status mnem__hparams_layer_heads(mnem__key_reader *r, const mnem__architect
     const bool convolves = a->takes & MNEM__TAKES_CONV;
     mnem_value value;
     if (convolves)
-        MNEM__TRY(mnem__take_int(r, "shortconv.l_cache", 2, MNEM_CONV_LENGTH_MAX,
-                                 MNEM__KEY_REQUIRED, &t->conv_length));
+        MNEM__TRY(mnem__take_size(r, "shortconv.l_cache", 2, MNEM_CONV_LENGTH_MAX,
+                                  MNEM__KEY_REQUIRED, &t->conv_length));
     MNEM__TRY(find_list(r, MNEM__KEY_KV_HEADS, t, &value));
     int64_t heads = 0;
     for (int32_t layer = 0; layer < t->layers; layer++) {
@@ -158,12 +156,12 @@ mnem_status mnem__hparams_layer_heads(mnem__key_reader *r, const mnem__architect
             mnem__layer_schedule_add(convolves ? &t->convolving : &t->recurrent, layer);
         if (n != 0 && feeds)
             return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: layer %d has both attention and a feed-forward, which isn't "
-                              "supported in this architecture",
-                              r->model->path, layer);
+                              "%s: key %s: layer %d has both attention and a feed-forward, which "
+                              "isn't supported in this architecture",
+                              r->model->path, r->key, layer);
         if (heads == 0) heads = n;
         if (n != 0 && (n != heads || n < 0 || n > t->heads))
-            return mnem__fail(MNEM_BAD_FILE,
+            return mnem__fail(n < 0 || n > t->heads ? MNEM_BAD_FILE : MNEM_UNSUPPORTED,
                               "%s: key %s: the number for layer %d is %lld, expected 0 or %lld",
                               r->model->path, r->key, layer, (long long)n,
                               (long long)(heads > 0 && heads <= t->heads ? heads : t->heads));

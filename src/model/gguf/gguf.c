@@ -115,7 +115,7 @@ static mnem_status probe(const char *path, layout *all) {
         !mnem__gguf_split_path(path, all->prefix, 0, all->parts, longest, sizeof longest))
         return mnem__fail(MNEM_BAD_FILE,
                           "%s: this is part %llu of %u (split.count), so the name must end in "
-                          "-%05llu-of-%05u.gguf",
+                          "-%05llu-of-%05u.gguf; rename the file",
                           path, (unsigned long long)p.split_no + 1, all->parts,
                           (unsigned long long)p.split_no + 1, all->parts);
     return MNEM_OK;
@@ -150,7 +150,7 @@ static mnem_status parse_parts(const char *path, layout *all, mnem_model *model)
         if (i == 0) all->keys = p.keys;
         tensors += p.tensors;
         if (tensors > INT32_MAX / 2)
-            return mnem__fail(MNEM_BAD_FILE,
+            return mnem__fail(MNEM_UNSUPPORTED,
                               "%s: the file has more than %d tensors, the limit of this version",
                               path, INT32_MAX / 2);
     }

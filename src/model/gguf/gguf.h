@@ -114,6 +114,10 @@ mnem_status mnem__gguf_compact_key(mnem_gguf_writer *writer);
 
 /* MNEM_UNSUPPORTED, with the way out, for a low-rank adapter. */
 mnem_status mnem__gguf_check_model(const mnem_model *model);
+/* Puts behind the last error what to do about a model that can't be used, chosen by the status: it
+ * is damaged (MNEM_BAD_FILE), or mnem lacks something (MNEM_UNSUPPORTED). folder: the model is one.
+ * To be called where the library returns to who opened the model. Returns status. */
+mnem_status mnem__model_refused(mnem_status status, bool folder);
 
 /* Bytes of n elements in one row, for types that are known by name only too; 0: not whole blocks or
  * an unknown type. */

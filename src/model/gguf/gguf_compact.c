@@ -95,9 +95,10 @@ mnem_status mnem__gguf_find_compact(mnem_model *model) {
     if (!mnem_model_key_find(model, MNEM__GGUF_COMPACT, &version)) return MNEM_OK;
     if (version.type != MNEM_VALUE_U32 || version.u != VERSION)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: key %s: expected %d, the only version of this format that this mnem "
-                          "reads; use a newer mnem",
-                          model->path, MNEM__GGUF_COMPACT, VERSION);
+                          "%s: key %s: is %lld, expected %d, the only version of this format that "
+                          "this mnem reads; use a newer mnem",
+                          model->path, MNEM__GGUF_COMPACT,
+                          (long long)(version.type == MNEM_VALUE_U32 ? version.i : 0), VERSION);
     for (uint32_t i = 0; i < model->tensors; i++) {
         const struct form *form = form_of(model->tensor[i].name, &length);
         if (form) MNEM__TRY(take_compact(model, &model->tensor[i], form, length));

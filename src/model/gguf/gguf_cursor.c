@@ -43,8 +43,8 @@ mnem_status mnem__cursor_open(mnem__cursor *c, const char *path) {
     mnem__cursor_close(c);
     return mnem__fail(MNEM_BAD_FILE,
                       plain                 ? "%s: is empty"
-                      : S_ISDIR(st.st_mode) ? "%s: is a folder, not a file"
-                                            : "%s: is not a regular file",
+                      : S_ISDIR(st.st_mode) ? "%s: is a folder; give a file"
+                                            : "%s: is not a regular file; give the path of one",
                       path);
 }
 

@@ -7,7 +7,7 @@
 #include "model/gguf/gguf_parse.h"
 
 #define BEGINS(text)        text, sizeof text - 1
-#define ARCHIVE(name, with) name " archive: unpack it with " with
+#define ARCHIVE(name, with) name " archive; unpack it with " with
 
 static const struct {
     const char *begin;
@@ -15,9 +15,8 @@ static const struct {
     const char *text;
 } kinds[] = {
     {BEGINS("version https://git-lfs"),
-     "a Git LFS pointer instead of the file: run git lfs pull to download it"},
-    {BEGINS("PK\3\4"),
-     "a zip archive, as PyTorch writes; the folder of the model as safetensors can be read"},
+     "a Git LFS pointer instead of the file; run git lfs pull to download it"},
+    {BEGINS("PK\3\4"), "a zip archive, as PyTorch writes; get the model as GGUF or safetensors"},
     {BEGINS("\x1f\x8b"), ARCHIVE("a gzip", "gunzip or tar -xzf")},
     {BEGINS("\x28\xb5\x2f\xfd"), ARCHIVE("a Zstandard", "zstd -d")},
     {BEGINS("\xfd"
@@ -30,9 +29,9 @@ static const struct {
     {BEGINS("\x93NUMPY"), "an array of NumPy; get the model as GGUF or safetensors"},
     {BEGINS("\x7f"
             "ELF"),
-     "a program or a library, not a model"},
-    {BEGINS("%PDF"), "a PDF document, not a model"},
-    {BEGINS("\x89PNG"), "a picture, not a model"},
+     "a program or a library; give a model"},
+    {BEGINS("%PDF"), "a PDF document; give a model"},
+    {BEGINS("\x89PNG"), "a picture; give a model"},
     {BEGINS("lmgg"), "in a format older than GGUF (2023); download the model as GGUF"},
     {BEGINS("fmgg"), "in a format older than GGUF (2023); download the model as GGUF"},
     {BEGINS("tjgg"), "in a format older than GGUF (2023); download the model as GGUF"},
@@ -85,13 +84,13 @@ static const char *kind_of(const uint8_t *head, size_t n) {
         if (n >= kinds[i].n && memcmp(head, kinds[i].begin, kinds[i].n) == 0) return kinds[i].text;
     if (begins(word, n - at, "<!doctype") || begins(word, n - at, "<html") ||
         begins(word, n - at, "<head") || begins(word, n - at, "<?xml"))
-        return "a web page, saved in place of the file: download it again";
-    if (is_safetensors(head, n)) return "safetensors: give the folder that contains it";
+        return "a web page, saved in place of the file; download it again";
+    if (is_safetensors(head, n)) return "safetensors; give the folder that contains it";
     if (is_pickle(head, n))
         return "a pickle, as PyTorch's old .bin and .pt; get the model as safetensors or GGUF";
-    if (is_zero(head, n)) return "zeros: the download isn't complete; start it again";
+    if (is_zero(head, n)) return "zeros, since the download isn't complete; start it again";
     if (at < n && (*word == '{' || *word == '[') && text_length(word, n - at))
-        return "JSON, such as an error message in place of the file, or a model's config.json: "
+        return "JSON, such as an error message in place of the file, or a model's config.json; "
                "give the folder of a model, or download the file again";
     return NULL;
 }

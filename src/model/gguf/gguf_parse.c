@@ -43,7 +43,7 @@ static mnem_status take_text(mnem__gguf_parse *p, uint64_t max, const char **tex
     MNEM__TRY(mnem__cursor_u64(&p->c, &bytes));
     if (bytes > max || bytes > mnem__cursor_left(&p->c))
         return mnem__cursor_fail(
-            &p->c, MNEM_BAD_FILE, "a text has %llu bytes, expected at most %llu",
+            &p->c, MNEM_BAD_FILE, "a text of it has %llu bytes, expected at most %llu",
             (unsigned long long)bytes,
             (unsigned long long)(max < mnem__cursor_left(&p->c) ? max : mnem__cursor_left(&p->c)));
     void *to;
@@ -144,7 +144,7 @@ static mnem_status take_array(mnem__gguf_parse *p, mnem__gguf_key *key) {
     MNEM__TRY(mnem__cursor_u32(&p->c, &element));
     MNEM__TRY(mnem__cursor_u64(&p->c, &count));
     if (element == MNEM_VALUE_ARRAY)
-        return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
+        return mnem__cursor_fail(&p->c, MNEM_UNSUPPORTED,
                                  "an array contains arrays, which isn't supported");
     if (element >= MNEM_VALUE_TYPES)
         return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
@@ -269,8 +269,8 @@ static mnem_status take_type(mnem__gguf_parse *p, mnem__gguf_tensor *tensor) {
                                  tensor->type);
     if (row == 0)
         return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
-                                 "rows have %lld elements, expected a multiple of %u", (long long)n,
-                                 block);
+                                 "rows of its type have %lld elements, expected a multiple of %u",
+                                 (long long)n, block);
     for (int i = 0; i < tensor->dims - 1; i++) rows *= (uint64_t)tensor->shape[i];
     if (!mnem__mul_u64(rows, row, &tensor->bytes) || tensor->bytes > p->c.file_bytes)
         return mnem__cursor_fail(&p->c, MNEM_BAD_FILE,
@@ -315,13 +315,16 @@ static mnem_status take_version(mnem__gguf_parse *p) {
     if (status == MNEM_OK) status = mnem__cursor_u32(&p->c, &version);
     if (status != MNEM_OK) return status;
     if (version != 0 && (version & 0xffff) == 0)
-        return mnem__cursor_fail(&p->c, MNEM_UNSUPPORTED,
-                                 "big-endian files aren't supported (version 0x%08x); convert the "
-                                 "model again for little-endian machines",
-                                 version);
+        return mnem__cursor_fail(
+            &p->c, MNEM_UNSUPPORTED,
+            "big-endian files aren't supported (its version is 0x%08x); convert the "
+            "model again for little-endian machines",
+            version);
     if (version != 2 && version != 3)
-        return mnem__cursor_fail(&p->c, MNEM_UNSUPPORTED, "the GGUF version is %u, expected 2 or 3",
-                                 version);
+        return mnem__cursor_fail(&p->c, MNEM_UNSUPPORTED,
+                                 "the GGUF version is %u, expected 2 or 3; %s", version,
+                                 version < 2 ? "convert the model again with a newer converter"
+                                             : "use a newer mnem, or download the file again");
     p->version = version;
     return MNEM_OK;
 }

@@ -61,9 +61,23 @@ mnem_status mnem__gguf_check_model(const mnem_model *model) {
     if (strcmp(text_key(model, "general.type"), "adapter") != 0) return MNEM_OK;
     return mnem__fail(
         MNEM_UNSUPPORTED,
-        "%s: is an adapter, not a model: run it with its model by `mnem run MODEL --lora ADAPTER`, "
+        "%s: is an adapter, not a model; run it with its model by `mnem run MODEL --lora ADAPTER`, "
         "or merge it into its model by `mnem merge MODEL ADAPTER -o OUT`",
         model->path);
+}
+
+mnem_status mnem__model_refused(mnem_status status, bool folder) {
+    if (status == MNEM_UNSUPPORTED)
+        return mnem__fail_ending(
+            status, strstr(mnem_last_error(), "support")
+                        ? "use a newer mnem, or another model (docs/supports.md)"
+                        : "mnem does not support this model: use a newer mnem, or another model "
+                          "(docs/supports.md)");
+    if (status != MNEM_BAD_FILE) return status;
+    return mnem__fail_ending(status, folder
+                                         ? "the folder is damaged or incomplete: download it again"
+                                         : "the file is damaged or was converted badly: "
+                                           "download or convert it again");
 }
 
 void mnem_model_info_get(const mnem_model *model, mnem_model_info *info) {

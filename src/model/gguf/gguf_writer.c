@@ -148,11 +148,12 @@ static mnem_status put_array(mnem_gguf_writer *w, const mnem_value *value) {
 /* The alignment of the data is what the file says of itself. */
 static mnem_status note_alignment(mnem_gguf_writer *w, const char *key, const mnem_value *value) {
     if (strcmp(key, "general.alignment") != 0) return MNEM_OK;
-    if (value->type != MNEM_VALUE_U32 || value->u == 0 || value->u > 1u << 30)
-        return w->failed = mnem__fail(MNEM_INVALID,
-                                      "%s: key %s: is the %s %llu, expected a u32 from 1 to 2^30",
-                                      w->file.path, key, mnem__gguf_value_name(value->type),
-                                      (unsigned long long)value->u);
+    if (value->type != MNEM_VALUE_U32)
+        return w->failed = mnem__fail(MNEM_INVALID, "%s: key %s: is of type %s, expected u32",
+                                      w->file.path, key, mnem__gguf_value_name(value->type));
+    if (value->u == 0 || value->u > 1u << 30)
+        return w->failed = mnem__fail(MNEM_INVALID, "%s: key %s: is %llu, expected 1 to 2^30",
+                                      w->file.path, key, (unsigned long long)value->u);
     w->alignment = value->u;
     return MNEM_OK;
 }
@@ -304,9 +305,9 @@ mnem_status mnem__gguf_finish_hollow(mnem_gguf_writer *w) {
     mnem_status status = w->failed;
     if (status == MNEM_OK && (w->phase == PHASE_DATA || w->tensors == 0))
         status = mnem__fail(MNEM_INVALID, "%s: %s", w->file.path,
-                            w->tensors ? "data of tensors was written to a file that is to have "
-                                         "only keys and the list of tensors"
-                                       : "a GGUF file needs at least one tensor, and none was "
+                            w->tensors ? "data of tensors was given, but the file is finished "
+                                         "without data (hollow); give none, or finish it with data"
+                                       : "a GGUF file needs at least one tensor, but none was "
                                          "declared");
     if (status == MNEM_OK) status = pad(w);
     if (status == MNEM_OK) status = put_counts(w);

@@ -215,7 +215,9 @@ mnem_status mnem_imatrix_open(const char *path, mnem_imatrix **out) {
     if (status == MNEM_OK) return status;
     mnem_imatrix_destroy(*out);
     *out = NULL;
-    return status == MNEM_INVALID ? MNEM_BAD_FILE : status;
+    if (status != MNEM_INVALID && status != MNEM_BAD_FILE) return status;
+    return mnem__fail_ending(MNEM_BAD_FILE, "the importance matrix is damaged, or the file is of "
+                                            "another kind: make or download it again");
 }
 
 /* ---- GGUF, written ---- */

@@ -48,7 +48,7 @@ mnem_status mnem__folder_open(const char *path, const char *pre, bool strict, mn
     const mnem_status status = folder_read(f, path, pre, strict);
     if (status != MNEM_OK) {
         mnem_model_close(&f->model);
-        return status;
+        return mnem__model_refused(status, true);
     }
     *model = &f->model;
     return MNEM_OK;
@@ -61,5 +61,5 @@ static bool is_folder(const char *path) {
 
 mnem_status mnem_model_open(const char *path, mnem_model **model) {
     return is_folder(path) ? mnem__folder_open(path, NULL, false, model)
-                           : mnem__gguf_open(path, model);
+                           : mnem__model_refused(mnem__gguf_open(path, model), false);
 }

@@ -82,8 +82,31 @@ static mnem_status check_size(const mnem__hf_config *c, const char *names, doubl
                           mnem__hf_find(c, names) ? "%s: %.*s: is not a number"
                                                   : "%s: %.*s: is missing",
                           c->path, (int)strcspn(names, " "), names);
-    return mnem__fail(MNEM_BAD_FILE, "%s: %.*s: is %g, expected 1 to %g", c->path,
+    return mnem__fail(number > most && number <= INT32_MAX ? MNEM_UNSUPPORTED : MNEM_BAD_FILE,
+                      "%s: %.*s: is %g, expected an integer of 1 to %g", c->path,
                       (int)strcspn(names, " "), names, number, most);
+}
+
+mnem_status mnem__hf_check_list(const mnem__hf_config *c, const char *name, const mnem__node *node,
+                                int64_t items, const char *of) {
+    char is[40] = "is missing";
+    const bool list = node && node->kind == MNEM__JSON_LIST;
+    if (list && node->count == (uint64_t)items) return MNEM_OK;
+    if (list)
+        snprintf(is, sizeof is, "has %llu items", (unsigned long long)node->count);
+    else if (node)
+        snprintf(is, sizeof is, "is not a list");
+    return mnem__fail(MNEM_BAD_FILE, "%s: %s: %s, expected a list of %lld %s", c->path, name, is,
+                      (long long)items, of);
+}
+
+mnem_status mnem__hf_refuse_kind(const mnem__hf_config *c, const char *name, int64_t layer,
+                                 const mnem__node *node, const char *kinds) {
+    char text[40];
+    const char *is = mnem__node_text(node, "no text");
+    return mnem__fail(MNEM_UNSUPPORTED, "%s: %s: \"%s\" (layer %lld) isn't supported (%s are)",
+                      c->path, name, mnem__gguf_printable(is, strlen(is), text, sizeof text),
+                      (long long)layer, kinds);
 }
 
 mnem_status mnem__hf_size(const mnem__hf_config *c, const char *names, double most, int64_t *size) {
@@ -97,9 +120,10 @@ mnem_status mnem__hf_size_alike(const mnem__hf_config *c, const char *names, dou
     const double number = mnem__node_number(mnem__node_at(list, 0), NAN);
     for (const mnem__node *n = list->first; n; n = n->next)
         if (mnem__node_number(n, NAN) != number)
-            return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: %.*s: only the same number for all layers is supported", c->path,
-                              (int)strcspn(names, " "), names);
+            return mnem__fail(
+                MNEM_UNSUPPORTED,
+                "%s: %.*s: differs between layers (%g and %g), expected one number for all",
+                c->path, (int)strcspn(names, " "), names, number, mnem__node_number(n, NAN));
     return check_size(c, names, number, most, size);
 }
 
@@ -162,10 +186,9 @@ static void find_layers(mnem__hf_config *c) {
 /* ---- opening ---- */
 
 static mnem_status refuse_class(const char *path, const char *name) {
-    char names[640], printable[72];
-    mnem__hf_family_names(names, sizeof names);
-    return mnem__fail(MNEM_UNSUPPORTED, "%s: architectures: \"%s\" isn't supported (%s are)", path,
-                      mnem__gguf_printable(name, strlen(name), printable, sizeof printable), names);
+    char printable[72];
+    return mnem__fail(MNEM_UNSUPPORTED, "%s: architectures: \"%s\" isn't supported", path,
+                      mnem__gguf_printable(name, strlen(name), printable, sizeof printable));
 }
 
 /* Numbers that were quantized by another are no weights that could be read. */
@@ -224,7 +247,7 @@ static mnem_status check_head_dim(const mnem__hf_config *c) {
     if (!node) return MNEM_OK;
     value_word(node, word);
     if (!(dim >= 1 && dim <= 65536 && dim == floor(dim)))
-        return mnem__fail(MNEM_BAD_FILE, "%s: head_dim is %s, expected 1 to 65536", c->path, word);
+        return mnem__fail(MNEM_BAD_FILE, "%s: head_dim: is %s, expected 1 to 65536", c->path, word);
     if (!(c->family->traits & MNEM__HF_NO_HEAD_DIM) || heads == 0) return MNEM_OK;
     snprintf(made, sizeof made, "%g", floor(mnem__hf_number(c, "hidden_size") / heads));
     return strcmp(word, made) == 0 ? MNEM_OK : refuse_value(c, "head_dim", word, made);
@@ -275,8 +298,11 @@ static mnem_status refuse_folder(const char *path, const char *folder) {
                           "%s is not the folder of a model, as it has no config.json; give the "
                           "GGUF file in it: %s/%s",
                           folder, folder, name);
-    return mnem__fail(MNEM_BAD_FILE, "%s: file not found, so %s is not the folder of a model", path,
-                      folder);
+    return mnem__fail(
+        MNEM_BAD_FILE,
+        "%s: file not found, so %s is not the folder of a model; give the folder that "
+        "has config.json and the safetensors files",
+        path, folder);
 }
 
 mnem_status mnem__hf_config_open(mnem__arena *arena, const char *folder, mnem__hf_config *c) {
@@ -293,7 +319,9 @@ mnem_status mnem__hf_config_open(mnem__arena *arena, const char *folder, mnem__h
     const mnem__node *class_name = mnem__node_at(mnem__node_get(root, "architectures"), 0);
     if (!class_name)
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: architectures: is missing, so the kind of model is unknown", path);
+                          "%s: architectures: is missing, so the kind of model is unknown; "
+                          "download config.json again, or use a model whose config.json names it",
+                          path);
     c->family = mnem__hf_family_find(mnem__node_text(class_name, ""));
     if (!c->family) return refuse_class(path, mnem__node_text(class_name, "?"));
     const char *text_type = mnem__node_text(find_name(c, "model_type"), NULL);

@@ -30,6 +30,13 @@ double mnem__hf_number(const mnem__hf_config *config, const char *names);
 /* Of RoPE, here or beside everything else. */
 double mnem__hf_rope_number(const mnem__hf_config *config, const char *names);
 const char *mnem__hf_rope_type(const mnem__hf_config *config);
+/* MNEM_UNSUPPORTED: node, what the list of that name says of a layer; kinds: what it may say. */
+mnem_status mnem__hf_refuse_kind(const mnem__hf_config *config, const char *name, int64_t layer,
+                                 const mnem__node *node, const char *kinds);
+/* MNEM_BAD_FILE unless node, the member of that name, is a list with that number of items. of: what
+ * they are, such as "layers". */
+mnem_status mnem__hf_check_list(const mnem__hf_config *config, const char *name,
+                                const mnem__node *node, int64_t items, const char *of);
 /* Required, a whole number from 1 to most. */
 mnem_status mnem__hf_size(const mnem__hf_config *config, const char *names, double most,
                           int64_t *size);

@@ -18,17 +18,13 @@ static mnem_status put_layers(mnem__folder *folder, const mnem__hf_config *c) {
     if (types) {
         uint8_t *flags = mnem__folder_alloc(folder, (size_t)layers);
         if (!flags) return folder->status;
-        if (types->kind != MNEM__JSON_LIST || types->count != (uint64_t)layers)
-            return mnem__fail(MNEM_BAD_FILE, "%s: layer_types: expected a list of %d layers",
-                              c->path, (int)layers);
+        MNEM__TRY(mnem__hf_check_list(c, "layer_types", types, layers, "layers"));
         for (uint32_t i = 0; i < layers; i++) {
             const mnem__node *type = mnem__node_at(types, i);
             flags[i] = mnem__node_is(type, "linear_attention");
             if (!flags[i] && !mnem__node_is(type, "full_attention"))
-                return mnem__fail(MNEM_UNSUPPORTED,
-                                  "%s: layer_types: layer %d is neither full_attention nor "
-                                  "linear_attention",
-                                  c->path, (int)i);
+                return mnem__hf_refuse_kind(c, "layer_types", i, type,
+                                            "full_attention and linear_attention");
         }
         mnem__put_array(folder, ".attention.recurrent_layers", MNEM_VALUE_BOOL, flags,
                         (uint64_t)layers);

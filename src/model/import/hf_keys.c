@@ -131,7 +131,7 @@ static mnem_status put_factors(const writer *w) {
 static mnem_status put_score_scale(const writer *w) {
     const double scalar = mnem__hf_number(w->c, "query_pre_attn_scalar");
     if (!(scalar >= 1e-6 && scalar <= MOST))
-        return mnem__fail(MNEM_BAD_FILE, "%s: query_pre_attn_scalar is %g, expected 1e-6 to %d",
+        return mnem__fail(MNEM_BAD_FILE, "%s: query_pre_attn_scalar: is %g, expected 1e-6 to %d",
                           w->c->path, scalar, MOST);
     mnem__put_f32(w->folder, ".attention.scale", 1 / sqrt(scalar));
     return MNEM_OK;
@@ -229,15 +229,12 @@ static mnem_status put_layer_types(const writer *w, const mnem__node *types) {
     int64_t layers;
     uint32_t dense = 0;
     MNEM__TRY(mnem__hf_size(w->c, "num_hidden_layers", LAYERS_MAX, &layers));
-    const bool is_list = types->kind == MNEM__JSON_LIST && types->count == (uint64_t)layers;
-    while (is_list && dense < layers && mnem__node_is(mnem__node_at(types, dense), "dense"))
-        dense++;
+    MNEM__TRY(mnem__hf_check_list(w->c, "mlp_layer_types", types, layers, "layers"));
+    while (dense < layers && mnem__node_is(mnem__node_at(types, dense), "dense")) dense++;
     for (uint32_t i = dense; i < layers; i++)
-        if (!is_list || !mnem__node_is(mnem__node_at(types, i), "sparse"))
-            return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: mlp_layer_types: expected a list of %d layers, first all that "
-                              "are \"dense\", then all that are \"sparse\"",
-                              w->c->path, (int)layers);
+        if (!mnem__node_is(mnem__node_at(types, i), "sparse"))
+            return mnem__hf_refuse_kind(w->c, "mlp_layer_types", i, mnem__node_at(types, i),
+                                        "\"dense\" first, and then \"sparse\" up to the end,");
     mnem__put_u32(w->folder, ".leading_dense_block_count", dense);
     return MNEM_OK;
 }
@@ -250,7 +247,8 @@ static mnem_status put_ernie(const writer *w) {
     MNEM__TRY(mnem__hf_size(w->c, "num_hidden_layers", LAYERS_MAX, &layers));
     MNEM__TRY(mnem__hf_size(w->c, "moe_intermediate_size", MOST / 1024, &width));
     if (!isnan(end) && end != -1 && end != (double)(layers - 1))
-        return mnem__fail(MNEM_UNSUPPORTED, "%s: moe_layer_end_index: %g isn't supported (%d is)",
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "%s: moe_layer_end_index: %g isn't supported (%d, the last layer, is)",
                           w->c->path, end, (int)(layers - 1));
     mnem__put_u32(w->folder, ".interleave_moe_layer_step", 1);
     MNEM__TRY(put_count(w, ".leading_dense_block_count", "moe_layer_start_index"));
@@ -360,7 +358,7 @@ static mnem_status put_short_conv(const writer *w) {
     mnem__put_u32(w->folder, ".feed_forward_length", (uint32_t)ff);
     const mnem__node *attends = mnem__hf_find(w->c, "full_attn_idxs");
     if (attends && attends->count > LAYERS_MAX)
-        return mnem__fail(MNEM_BAD_FILE, "%s: full_attn_idxs has more than %d layers", w->c->path,
+        return mnem__fail(MNEM_BAD_FILE, "%s: full_attn_idxs: has more than %d layers", w->c->path,
                           LAYERS_MAX);
     int32_t *heads = mnem__folder_alloc(w->folder, (size_t)layers * sizeof *heads);
     if (!heads) return w->folder->status;
@@ -401,8 +399,9 @@ static mnem_status read_number(const mnem__folder *folder, const mnem__st_tensor
     uint8_t raw[WIDE];
     const bool wide = t->type == MNEM_TYPE_F32;
     if (t->type == (mnem_type)MNEM__ST_OTHER || t->bytes != (wide ? 4u : 2u))
-        return mnem__fail(MNEM_BAD_FILE, "%s: tensor %s: expected one number of F32, F16 or BF16",
-                          folder->model.path, t->name);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: tensor %s: has %llu bytes, expected one number of F32, F16 or BF16",
+                          folder->model.path, t->name, (unsigned long long)t->bytes);
     MNEM__TRY(mnem__st_read(&folder->st, t, 0, t->bytes, raw));
     return mnem_dequantize_row(t->type, 1, raw, out);
 }

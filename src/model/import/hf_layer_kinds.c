@@ -69,9 +69,9 @@ static mnem_status take_own(kinds *k) {
                      heads_are = all ? (double)k->global_kv_heads : (double)k->kv_heads;
         if (dim != dim_is || heads != heads_are)
             return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: per_layer_config: layer %lld differs from others of its kind "
-                              "(full_attention, sliding_attention), which isn't supported",
-                              k->c->path, (long long)layer);
+                              "%s: per_layer_config: layer %lld has %g KV heads of %g numbers, but "
+                              "earlier layers of its kind (with or without a window) %g of %g",
+                              k->c->path, (long long)layer, heads, dim, heads_are, dim_is);
     }
     return MNEM_OK;
 }
@@ -170,10 +170,8 @@ mnem_status mnem__hf_put_head_kinds(mnem__folder *folder, const mnem__hf_config 
     int64_t layers, number;
     MNEM__TRY(mnem__hf_size(c, "num_hidden_layers", MNEM__HF_LAYERS_MAX, &layers));
     MNEM__TRY(mnem__hf_size(c, "num_attention_heads", DIM_MOST, &number));
-    if (list && (list->kind != MNEM__JSON_LIST || list->count != (uint64_t)layers))
-        return mnem__fail(MNEM_BAD_FILE,
-                          "%s: num_attention_heads_per_layer: expected a list of %d layers",
-                          c->path, (int)layers);
+    if (list)
+        MNEM__TRY(mnem__hf_check_list(c, "num_attention_heads_per_layer", list, layers, "layers"));
     int32_t *heads = mnem__folder_alloc(folder, (size_t)layers * sizeof *heads);
     if (!heads) return folder->status;
     for (int64_t i = 0; i < layers; i++) {
@@ -223,15 +221,15 @@ static bool has_window(const mnem__hf_config *c, int64_t layer) {
 static mnem_status layers_of(const mnem__hf_config *c, int64_t *layers) {
     const mnem__node *types = mnem__hf_find(c, "layer_types");
     MNEM__TRY(mnem__hf_size(c, "num_hidden_layers", MNEM__HF_LAYERS_MAX, layers));
-    const bool is_list =
-        types && types->kind == MNEM__JSON_LIST && types->count >= (uint64_t)*layers;
-    for (int64_t i = 0; types && i < *layers; i++)
-        if (!is_list || (!has_window(c, i) &&
-                         !mnem__node_is(mnem__node_at(types, (uint32_t)i), "full_attention")))
-            return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: layer_types: expected \"full_attention\" or "
-                              "\"sliding_attention\" for each of %d layers",
-                              c->path, (int)*layers);
+    if (!types) return MNEM_OK;
+    const uint32_t more = types->count > (uint64_t)*layers ? types->count - (uint32_t)*layers : 0;
+    MNEM__TRY(mnem__hf_check_list(c, "layer_types", types, *layers + more, "layers"));
+    for (int64_t i = 0; i < *layers; i++) {
+        const mnem__node *type = mnem__node_at(types, (uint32_t)i);
+        if (!has_window(c, i) && !mnem__node_is(type, "full_attention"))
+            return mnem__hf_refuse_kind(c, "layer_types", i, type,
+                                        "full_attention and sliding_attention");
+    }
     return MNEM_OK;
 }
 
@@ -259,14 +257,14 @@ static mnem_status check_turned(const mnem__hf_config *c, int64_t layers) {
         const bool window = has_window(c, i);
         if (bases && number_at(bases, i) != mnem__hf_step_base(c, window))
             return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: rope_theta: layer %d differs from others of its kind "
-                              "(full_attention, sliding_attention), which isn't supported",
-                              c->path, (int)i);
+                              "%s: rope_theta: is %g in layer %d, but %g in others of its kind "
+                              "(full_attention, sliding_attention)",
+                              c->path, number_at(bases, i), (int)i, mnem__hf_step_base(c, window));
         if (number_at(parts, i) != (window ? 1 : 0.5))
             return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: partial_rotary_factors: layer %d: only 0.5 of full_attention "
-                              "and 1 of sliding_attention are supported",
-                              c->path, (int)i);
+                              "%s: partial_rotary_factors: is %g in layer %d, but only 0.5 of "
+                              "full_attention and 1 of sliding_attention are supported",
+                              c->path, number_at(parts, i), (int)i);
     }
     return MNEM_OK;
 }
@@ -311,18 +309,19 @@ static mnem_status put_leading(mnem__folder *folder, const mnem__hf_config *c, i
         const long number = strtol(text, &end, 10);
         if (first) next = leading = number;
         if (end == text || number != next || number < 0 || number > MNEM__HF_LAYERS_MAX)
-            return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: moe_layers_enum: expected ascending layer numbers without gaps, "
-                              "as in \"3,4,5\"",
-                              c->path);
+            return mnem__fail(
+                MNEM_UNSUPPORTED,
+                "%s: moe_layers_enum: is \"%.32s\" from one number on, expected ascending "
+                "layer numbers without gaps, as in \"3,4,5\"",
+                c->path, text);
         next++;
         text = *end == ',' ? end + 1 : end;
     }
     if (leading > layers || (next > 0 && next < layers))
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: moe_layers_enum: the layers with experts must end with the last of "
-                          "%d layers",
-                          c->path, (int)layers);
+                          "%s: moe_layers_enum: the last layer with experts is %lld, expected %d, "
+                          "the last of all",
+                          c->path, (long long)next - 1, (int)layers - 1);
     mnem__put_u32(folder, ".leading_dense_block_count", (uint32_t)leading);
     mnem__put_u32(folder, ".moe_every_n_layers", 1);
     return folder->status;
@@ -385,10 +384,7 @@ mnem_status mnem__hf_put_step(mnem__folder *folder, const mnem__hf_config *c) {
 static mnem_status find_list(const mnem__hf_config *c, const char *name, int64_t layers,
                              const mnem__node **list) {
     *list = mnem__hf_find(c, name);
-    if (!*list || ((*list)->kind == MNEM__JSON_LIST && (*list)->count == (uint64_t)layers))
-        return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE, "%s: %s: expected a list of %d layers", c->path, name,
-                      (int)layers);
+    return *list ? mnem__hf_check_list(c, name, *list, layers, "layers") : MNEM_OK;
 }
 
 /* Above how many deviations from the mean a normal number is but for that share. Floats are rounded

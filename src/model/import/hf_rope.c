@@ -244,8 +244,9 @@ static mnem_status put_sections(mnem__folder *folder, const mnem__hf_config *c) 
         const double number =
             list ? mnem__node_number(mnem__node_at(list, i), i < 3 ? NAN : 0) : usual[i];
         if (!(number >= 0 && number <= MOST && number == floor(number)))
-            return mnem__fail(MNEM_BAD_FILE, "%s: mrope_section: expected a list of 3 numbers",
-                              c->path);
+            return mnem__fail(MNEM_BAD_FILE,
+                              "%s: mrope_section: item %u is %g, expected 3 integers of 0 to %d",
+                              c->path, i, number, MOST);
         sections[i] = (int32_t)number;
     }
     mnem__put_array(folder, ".rope.dimension_sections", MNEM_VALUE_I32, sections, 4);

@@ -67,16 +67,12 @@ static mnem_status put_layer_heads(mnem__folder *folder, const mnem__hf_config *
     MNEM__TRY(mnem__hf_size(c, "num_hidden_layers", MNEM__HF_LAYERS_MAX, &layers));
     int32_t *heads = mnem__folder_alloc(folder, (size_t)layers * sizeof *heads);
     if (!heads) return folder->status;
-    if (!types || types->kind != MNEM__JSON_LIST || types->count != (uint64_t)layers)
-        return mnem__fail(MNEM_BAD_FILE, "%s: layer_types: expected a list of %d layers", c->path,
-                          (int)layers);
+    MNEM__TRY(mnem__hf_check_list(c, "layer_types", types, layers, "layers"));
     for (uint32_t i = 0; i < layers; i++) {
         const mnem__node *type = mnem__node_at(types, i);
         const bool attends = is_one_of(type, "attention", "full_attention");
         if (!attends && !is_one_of(type, "mamba", "linear_attention"))
-            return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: layer_types: layer %d is neither attention nor mamba", c->path,
-                              (int)i);
+            return mnem__hf_refuse_kind(c, "layer_types", i, type, "attention and mamba");
         heads[i] = attends ? (int32_t)mnem__hf_heads(c, true) : 0;
         scans += !attends;
     }

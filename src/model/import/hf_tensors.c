@@ -297,7 +297,7 @@ static mnem_status put_llama3(const tensor_writer *w) {
     MNEM__TRY(mnem__hf_size(w->c, "hidden_size", 1 << 30, &embd));
     if (!dim) dim = heads ? embd / heads : 0;
     if (dim < 2 || dim > 65536)
-        return mnem__fail(MNEM_BAD_FILE, "%s: head_dim is %lld, expected 2 to 65536", w->c->path,
+        return mnem__fail(MNEM_BAD_FILE, "%s: head_dim: is %lld, expected 2 to 65536", w->c->path,
                           (long long)dim);
     float *factors = mnem__folder_alloc(w->folder, (size_t)(dim / 2) * sizeof *factors);
     if (!factors) return w->folder->status;

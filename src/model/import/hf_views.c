@@ -65,7 +65,7 @@ static mnem_status squeeze(const maker *m) {
 static mnem_status stand_alone(const maker *m) {
     const int64_t *s = m->t->shape, length = s[m->t->dims - 1];
     if (m->t->dims < 2 || m->t->dims > 3 || (m->t->dims == 3 && s[1] != 1))
-        return bad(m, "expected a shape [rows, 1, columns]");
+        return bad(m, "the shape must be [rows, 1, columns] or [rows, columns]");
     m->made->dims = 4;
     m->made->shape[1] = s[0];
     m->made->shape[0] = m->made->shape[2] = 1;
@@ -397,7 +397,9 @@ mnem_status mnem__hf_view_make(mnem__folder *folder, const mnem__hf_config *c, u
     uint32_t *source = mnem__folder_alloc(folder, SERIES * sizeof *source);
     if (!source) return folder->status;
     if (t->dims > 4)
-        return bad(&m, "the shape has more than 4 dimensions, the most that this version supports");
+        return mnem__hf_refuse(folder, t, MNEM_UNSUPPORTED,
+                               "the shape has more than 4 dimensions, the most that this version "
+                               "supports");
     *source = index;
     *made =
         (mnem__hf_made){.type = t->type,
@@ -427,7 +429,8 @@ static mnem_status take_factor(const mnem__hf_config *c, const char *name, const
     const bool silent = !node || node->kind == MNEM__JSON_NULL;
     const double number = silent ? 1 : mnem__node_number(node, NAN);
     if (!(number >= -1e6 && number <= 1e6))
-        return mnem__fail(MNEM_BAD_FILE, "%s: %s: expected numbers of -1e6 to 1e6", c->path, name);
+        return mnem__fail(MNEM_BAD_FILE, "%s: %s: is %g, expected numbers of -1e6 to 1e6", c->path,
+                          name, number);
     *out = (float)number;
     return MNEM_OK;
 }
@@ -435,8 +438,8 @@ static mnem_status take_factor(const mnem__hf_config *c, const char *name, const
 /* A list that the file has is as long as the class's. */
 static mnem_status check_list(const mnem__hf_config *c, const char *name, const mnem__node *list,
                               uint32_t count) {
-    if (!list || (list->kind == MNEM__JSON_LIST && list->count == count)) return MNEM_OK;
-    return mnem__fail(MNEM_BAD_FILE, "%s: %s: expected a list of %u numbers", c->path, name, count);
+    if (!list) return MNEM_OK;
+    return mnem__hf_check_list(c, name, list, count, "numbers");
 }
 
 /* Of the rows of gates, x, B, C and steps. */

@@ -216,15 +216,17 @@ static mnem_status refuse(const char *path, const mnem__hf_vocab *v) {
     if (*v->model_type)
         return mnem__fail(MNEM_UNSUPPORTED,
                           "%s/tokenizer.json: model.type: \"%s\" isn't supported (BPE and "
-                          "WordPiece are, and so is the file tokenizer.model of SentencePiece)",
+                          "WordPiece are); add tokenizer.model of SentencePiece, if the model has "
+                          "one, or use a GGUF file of the model",
                           path, v->model_type);
     find_tiktoken(path, tiktoken);
     if (*tiktoken)
-        return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: the tokenizer is a file of tiktoken (%s), which is not supported; "
-                          "add a tokenizer.json of the same tokenizer, or convert the folder with "
-                          "llama.cpp's convert_hf_to_gguf.py and use that file",
-                          path, tiktoken);
+        return mnem__fail(
+            MNEM_UNSUPPORTED,
+            "%s: the tokenizer is a file of tiktoken (%s), which mnem can't read; add "
+            "a tokenizer.json of this tokenizer, or convert the folder with "
+            "llama.cpp's convert_hf_to_gguf.py",
+            path, tiktoken);
     return mnem__fail(MNEM_UNSUPPORTED,
                       "%s: has neither tokenizer.json nor tokenizer.model; save the tokenizer "
                       "again with transformers, which writes tokenizer.json",
@@ -401,7 +403,9 @@ static mnem_status bound_tokens(const mnem__folder *f, const mnem__hf_config *c,
 
 /* Ids that nothing stands for, up to the model's last row. */
 static mnem_status fill_unused_ids(const char *path, mnem__hf_vocab *v) {
-    if (v->tokens == 0) return mnem__fail(MNEM_BAD_FILE, "%s: the tokenizer has no tokens", path);
+    if (v->tokens == 0)
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: the tokenizer has no tokens; download the folder again", path);
     if (v->vocab_size <= v->tokens) return MNEM_OK;
     return mnem__hf_vocab_set(v, v->vocab_size - 1, "", 0, 0, 0);
 }

@@ -40,9 +40,7 @@ static bool has_window(const window_rule *r, int64_t layer) {
 static mnem_status check_types(const window_rule *r) {
     char text[40];
     if (!r->types) return MNEM_OK;
-    if (r->types->kind != MNEM__JSON_LIST || r->types->count != (uint64_t)r->layers)
-        return mnem__fail(MNEM_BAD_FILE, "%s: layer_types: expected a list of %d layers",
-                          r->c->path, (int)r->layers);
+    MNEM__TRY(mnem__hf_check_list(r->c, "layer_types", r->types, r->layers, "layers"));
     for (const mnem__node *n = r->types->first; n; n = n->next)
         if (!mnem__node_is(n, "sliding_attention") && !mnem__node_is(n, "full_attention"))
             return mnem__fail(MNEM_UNSUPPORTED,
@@ -61,9 +59,9 @@ static mnem_status find_period(const window_rule *r, bool flags, int32_t *period
     for (int64_t i = 0; i < r->layers && !flags; i++)
         if (has_window(r, i) != (*period == 0 || (i + 1) % *period != 0))
             return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: %s: the layers with a sliding window don't come at regular "
-                              "intervals, which isn't supported",
-                              r->c->path, r->types ? "layer_types" : "max_window_layers");
+                              "%s: %s: the layers without a sliding window don't come at a regular "
+                              "interval (layer %d is an exception)",
+                              r->c->path, r->types ? "layer_types" : "max_window_layers", (int)i);
     return MNEM_OK;
 }
 
@@ -157,7 +155,7 @@ mnem_status mnem__hf_put_turns(mnem__folder *folder, const mnem__hf_config *c) {
         if (!(own >= 0) || (own != 0 && own != base) || list->count != (uint64_t)layers)
             return mnem__fail(MNEM_UNSUPPORTED,
                               "%s: layer_rope_theta: expected a list of %d numbers, all equal "
-                              "except for those that are 0; other lists are not supported",
+                              "except for those that are 0",
                               c->path, (int)layers);
     }
     if (base > 0) mnem__put_f32(folder, ".rope.freq_base", base);
@@ -179,8 +177,8 @@ mnem_status mnem__hf_check_unturned(const mnem__hf_config *c) {
         const bool turns = said_list ? mnem__node_number(node, 1) != 0 : (i + 1) % every != 0;
         if (turns != ((i + 1) % UNTURNED_EVERY != 0))
             return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: %s: layer %d %s RoPE, which isn't supported: every %dth layer "
-                              "must be without RoPE, and no other",
+                              "%s: %s: layer %d %s RoPE, but only models in which every %dth "
+                              "layer has none are supported",
                               c->path, said_list ? "no_rope_layers" : "no_rope_layer_interval",
                               (int)i, turns ? "has" : "has no", UNTURNED_EVERY);
     }

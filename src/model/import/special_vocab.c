@@ -193,8 +193,8 @@ static mnem_status put_template_file(mnem__folder *f, const char *path) {
     char *text = NULL;
     mnem_status status = MNEM_OK;
     if (n > MNEM__JSON_TEXT_MAX)
-        status =
-            mnem__fail(MNEM_BAD_FILE, "%s: the chat template has more than 8 MiB, the limit", path);
+        status = mnem__fail(MNEM_UNSUPPORTED,
+                            "%s: the chat template has more than 8 MiB, the limit", path);
     if (status == MNEM_OK && !(text = mnem__alloc(MNEM__IMPORT_TAG, n)))
         status = mnem__heap_status();
     if (status == MNEM_OK) status = mnem__cursor_read(&c, text, n);

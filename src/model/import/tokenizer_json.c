@@ -24,7 +24,8 @@ static mnem_status grow(void **table, uint32_t count, uint32_t *room, size_t siz
 
 mnem_status mnem__texts_add(mnem__texts *t, const char *text, size_t n, uint32_t *at) {
     if (n >= UINT32_MAX - t->used)
-        return mnem__fail(MNEM_BAD_FILE, "the texts of all tokens have more than 4 GiB, the limit");
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "the texts of all tokens have more than 4 GiB, the limit");
     if (t->room - t->used < n + 1) {
         const size_t room = t->used + n + 1 + t->room / 2 + 4096;
         char *more = mnem__realloc(MNEM__IMPORT_TAG, t->bytes, room);
@@ -131,12 +132,14 @@ static mnem_status take_pair(mnem__json *j, mnem__hf_vocab *v) {
     mnem__json_event event;
     for (int i = 0; i < 2; i++) {
         MNEM__TRY(mnem__json_next(j, &event));
-        if (event != MNEM__JSON_TEXT) return bad(j, "model.merges: expected a list of two texts");
+        if (event != MNEM__JSON_TEXT)
+            return bad(j, "model.merges: an item is not a list of two texts");
         MNEM__TRY(put_half(j, v, i == 1));
     }
     MNEM__TRY(mnem__json_next(j, &event));
-    return event == MNEM__JSON_LIST_END ? MNEM_OK
-                                        : bad(j, "model.merges: expected a list of two texts");
+    return event == MNEM__JSON_LIST_END
+               ? MNEM_OK
+               : bad(j, "model.merges: an item is not a list of two texts");
 }
 
 /* ["a b", ...] or [["a", "b"], ...] */

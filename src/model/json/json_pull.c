@@ -94,7 +94,7 @@ static int peek_visible(mnem__json *j) {
 
 static mnem_status append_text(mnem__json *j, const char *bytes, size_t n) {
     if (n > MNEM__JSON_TEXT_MAX - j->text_bytes)
-        return bad(j, "a string has more than 8 MiB, the limit");
+        return mnem__json_fail(j, MNEM_UNSUPPORTED, "a string has more than 8 MiB, the limit");
     const size_t need = j->text_bytes + n + 1;
     if (need > j->text_room) {
         const size_t room = need > 2 * j->text_room ? need + TEXT_ROOM : 2 * j->text_room;
@@ -262,7 +262,8 @@ static bool in_list(const mnem__json *j) {
 
 static mnem_status open_value(mnem__json *j, bool list, mnem__json_event *event) {
     if (j->depth == MNEM__JSON_DEPTH_MAX)
-        return bad(j, "values are nested more than 48 deep, the limit");
+        return mnem__json_fail(j, MNEM_UNSUPPORTED,
+                               "values are nested more than 48 deep, the limit");
     j->depth++;
     j->in_list = (j->in_list & ~(1ull << j->depth)) | (uint64_t)list << j->depth;
     j->began = false;

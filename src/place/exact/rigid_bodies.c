@@ -52,9 +52,9 @@ static mnem_status check_wish(const mnem_place_buffer *buffers, const mnem_place
                           i, (unsigned long long)b->bytes, (unsigned long long)alignment);
     if (w->in_place > n || w->same_as > n || w->in_place == i + 1 || w->same_as == i + 1)
         return mnem__fail(MNEM_INVALID,
-                          "place: in_place or same_as of buffer %zu names buffer %u, expected "
-                          "another one of the %zu buffers",
-                          i, (w->in_place ? w->in_place : w->same_as) - 1, n);
+                          "place: buffer %zu has in_place %u and same_as %u, expected 0 (none), or "
+                          "1 + the index of another buffer, at most %zu",
+                          i, w->in_place, w->same_as, n);
     if (w->fixed && (b->offset > MNEM__BODY_FAR || b->offset % alignment))
         return mnem__fail(
             MNEM_INVALID,
@@ -114,10 +114,11 @@ static mnem_status join(mnem__bodies *out, const mnem_place_buffer *b,
         body->partner = (int32_t)out->body_of[w->in_place - 1];
     if (w->hinted && body->hint < 0 && b->offset <= MNEM__BODY_FAR) body->hint = (int64_t)b->offset;
     if (w->fixed && body->fixed && body->offset != (int64_t)b->offset)
-        return mnem__fail(MNEM_INVALID,
-                          "place: buffer %zu is fixed at offset %llu, but shares its bytes "
-                          "(same_as) with a buffer fixed at offset %lld",
-                          i, (unsigned long long)b->offset, (long long)body->offset);
+        return mnem__fail(
+            MNEM_INVALID,
+            "place: buffer %zu is fixed at offset %llu, but must have the offset of a "
+            "buffer fixed at %lld (same_as); give both one offset",
+            i, (unsigned long long)b->offset, (long long)body->offset);
     if (!w->fixed) return MNEM_OK;
     body->fixed = true;
     body->offset = (int64_t)b->offset;

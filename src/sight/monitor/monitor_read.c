@@ -73,20 +73,23 @@ static void clean_view(mnem_monitor_view *v) {
 static mnem_status check_head(const char *name, const mnem_monitor_file *f, size_t n) {
     if (n < offsetof(mnem_monitor_file, view) ||
         memcmp(f->magic, MNEM_MONITOR_MAGIC, sizeof f->magic) != 0)
-        return mnem__fail(MNEM_BAD_FILE, "%s: not a status file of mnem", name);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: not a status file of mnem; give the one of a running mnem", name);
     if (f->version != MNEM_MONITOR_VERSION)
         return mnem__fail(MNEM_UNSUPPORTED,
-                          "%s: the status file has version %u, but this mnem reads version %d",
+                          "%s: the status file has version %u, but this mnem reads version %d; use "
+                          "the same mnem for both",
                           name, f->version, MNEM_MONITOR_VERSION);
     if (f->file_bytes != sizeof *f)
-        return mnem__fail(
-            MNEM_BAD_FILE,
-            "%s: the status file is damaged: its header says %u bytes, but version %d has %zu",
-            name, f->file_bytes, MNEM_MONITOR_VERSION, sizeof *f);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: the status file is damaged: its header says %u bytes, but version "
+                          "%d has %zu; start the mnem that wrote it again",
+                          name, f->file_bytes, MNEM_MONITOR_VERSION, sizeof *f);
     if (n != sizeof *f)
         return mnem__fail(MNEM_BAD_FILE,
-                          "%s: the status file is %s: it has %zu bytes, expected %zu", name,
-                          n < sizeof *f ? "cut off" : "too long", n, sizeof *f);
+                          "%s: the status file is %s: it has %zu bytes, expected %zu; start the "
+                          "mnem that wrote it again",
+                          name, n < sizeof *f ? "cut off" : "too long", n, sizeof *f);
     return MNEM_OK;
 }
 
@@ -99,13 +102,13 @@ mnem_status mnem_monitor_read_bytes(const char *name, const void *bytes, size_t 
     if (f.sequence % 2)
         return mnem__fail(MNEM_BUSY,
                           "%s: the process that wrote this status file stopped in the middle of a "
-                          "write, so the file can't be read",
+                          "write, so the file can't be read; start that process again",
                           name);
     if (f.view.accounts > MNEM_MONITOR_ACCOUNTS)
-        return mnem__fail(
-            MNEM_BAD_FILE,
-            "%s: the status file is damaged: its header says %u accounts, but the table has %d",
-            name, f.view.accounts, MNEM_MONITOR_ACCOUNTS);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: the status file is damaged: its header says %u accounts, but the "
+                          "table has %d; start the mnem that wrote it again",
+                          name, f.view.accounts, MNEM_MONITOR_ACCOUNTS);
     *view = f.view;
     clean_view(view);
     return MNEM_OK;
@@ -141,7 +144,8 @@ static mnem_status open_plain(const char *path, int *fd) {
                           strerror(errno));
     if (fstat(*fd, &info) == 0 && S_ISREG(info.st_mode)) return MNEM_OK;
     close(*fd);
-    return mnem__fail(MNEM_BAD_FILE, "%s: not a status file of mnem", path);
+    return mnem__fail(MNEM_BAD_FILE,
+                      "%s: not a status file of mnem; give the one of a running mnem", path);
 }
 
 mnem_status mnem_monitor_read(const char *path, mnem_monitor_view *view) {

@@ -181,7 +181,10 @@ static mnem_status find_scheme(mnem_tokenizer *t) {
     t->scheme = mnem__pre_scheme_find(t->pre);
     t->vocab.spelled = t->scheme && !t->scheme->marked;
     return t->scheme ? MNEM_OK
-                     : mnem__fail(MNEM_UNSUPPORTED, "pre-tokenizer '%s' is not supported", t->pre);
+                     : mnem__fail(MNEM_UNSUPPORTED,
+                                  "pre-tokenizer '%s' is not supported; choose an equivalent one "
+                                  "of those that are, or use a newer mnem",
+                                  t->pre);
 }
 
 static mnem_status read_model(mnem_tokenizer *t) {
@@ -300,7 +303,8 @@ mnem_status mnem__tokenizer_create_of(const mnem__token_source *source,
     if (status != MNEM_OK) {
         mnem_tokenizer_destroy(t);
         const bool of_file = status == MNEM_BAD_FILE || status == MNEM_UNSUPPORTED;
-        return model && of_file ? mnem__fail_in(status, "%s", model->path) : status;
+        if (!model || !of_file) return status;
+        return mnem__model_refused(mnem__fail_in(status, "%s", model->path), model->source != NULL);
     }
     mnem__token_work_trim(&t->work);
     *tokenizer = t;

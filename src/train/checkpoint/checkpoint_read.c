@@ -75,7 +75,8 @@ static mnem_status open_file(mnem__checkpoint *c, const char *path) {
         return mnem__fail(errno == ENOENT ? MNEM_NOT_FOUND : MNEM_IO, "%s: can't be opened (%s)",
                           path, strerrordesc_np(errno));
     if (fstat(c->fd, &st) != 0 || !S_ISREG(st.st_mode))
-        return mnem__fail(MNEM_BAD_FILE, "%s: not a regular file", path);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: not a regular file; give a checkpoint that mnem train wrote", path);
     c->file_bytes = (uint64_t)st.st_size;
     return MNEM_OK;
 }
@@ -88,12 +89,14 @@ static mnem_status check_header(mnem__checkpoint *c, mnem__checkpoint_header *h)
                           c->path, (unsigned long long)c->file_bytes);
     MNEM__TRY(read_at(c, h, sizeof *h, 0));
     if (memcmp(h->magic, MNEM__CHECKPOINT_MAGIC, sizeof h->magic) != 0)
-        return mnem__fail(MNEM_BAD_FILE, "%s: not a checkpoint of mnem train", c->path);
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: not a checkpoint of mnem train; give one that it wrote", c->path);
     if (h->version != MNEM__CHECKPOINT_VERSION)
         return mnem__fail(
             MNEM_UNSUPPORTED,
-            "%s: the checkpoint has format version %u, but this mnem reads version %d", c->path,
-            h->version, MNEM__CHECKPOINT_VERSION);
+            "%s: the checkpoint has format version %u, but this mnem reads version %d; use "
+            "the version of mnem that wrote it, or start a new run",
+            c->path, h->version, MNEM__CHECKPOINT_VERSION);
     if (h->checksum != mnem__checkpoint_header_checksum(h) || h->zero[0] | h->zero[1] | h->zero[2])
         return mnem__fail(
             MNEM_BAD_FILE,
@@ -404,9 +407,11 @@ mnem_status mnem__checkpoint_text(const mnem__checkpoint *c, const char *name, c
     const mnem__checkpoint_row *row;
     MNEM__TRY(row_get(c, name, MNEM__ENTRY_TEXT, &row));
     if (row->bytes >= n)
-        return mnem__fail(MNEM_BAD_FILE,
-                          "%s: section %s: the text has %llu bytes, expected at most %zu", c->path,
-                          name, (unsigned long long)row->bytes, n ? n - 1 : 0);
+        return mnem__fail(
+            MNEM_BAD_FILE,
+            "%s: section %s: the text has %llu bytes, expected at most %zu: the checkpoint "
+            "is damaged; use a copy of it, or start a new run",
+            c->path, name, (unsigned long long)row->bytes, n ? n - 1 : 0);
     mnem_status status = read_section(c, row, text);
     text[status == MNEM_OK ? row->bytes : 0] = 0;
     return status;

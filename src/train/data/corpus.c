@@ -69,7 +69,7 @@ static mnem_status check_head(const mnem_corpus *c) {
     const mnem__cache_head *h = &c->head;
     uint64_t data, all;
     if (memcmp(h->magic, MNEM__CORPUS_MAGIC, sizeof h->magic) != 0)
-        return damaged(c, "the file is not a token cache of mnem");
+        return damaged(c, "the file is not a token cache of mnem; give another path");
     const bool rows = h->version == MNEM__CORPUS_ROWS;
     if (h->version != MNEM__CORPUS_VERSION && !rows)
         return damaged(
@@ -301,8 +301,8 @@ static mnem_status open_file(mnem_corpus *c) {
                           c->path);
     c->file_bytes = (uint64_t)st.st_size;
     if (c->file_bytes < sizeof c->head)
-        return damaged(
-            c, "the file is too short for a cache of tokens, so it is damaged or of another kind");
+        return damaged(c, "the file is too short for a cache of tokens, so it is damaged or of "
+                          "another kind; delete it, or give another path");
     return mnem__corpus_read_at(c, 0, &c->head, sizeof c->head);
 }
 

@@ -213,11 +213,13 @@ static mnem_status say_difference(const char *ours, const char *theirs) {
                                       : "train: the checkpoint has adapters, but this run trains "
                                         "none; set lora as in the run that wrote it");
     if (is_same(name, (mnem_text){"on", 2}))
-        return mnem__fail(MNEM_BAD_FILE, "train: the checkpoint's adapters are for another model: "
-                                         "the weights of this model differ");
+        return mnem__fail(MNEM_BAD_FILE,
+                          "train: the checkpoint's adapters are for another model: "
+                          "the weights of this model differ; use the model of that run");
     return mnem__fail(
         MNEM_BAD_FILE,
-        "train: the checkpoint is for another model: its %.*s is %.*s, but this model's is %.*s",
+        "train: the checkpoint is for another model: its %.*s is %.*s, but this model's is %.*s; "
+        "use the model of that run",
         (int)name.length, name.bytes, (int)b.length, b.bytes, (int)a.length, a.bytes);
 }
 
@@ -237,7 +239,8 @@ static mnem_status check_scale(const mnem_trainer *t, const numbers *n, mnem__lo
     if (n->good > UINT32_MAX || n->at_floor > UINT32_MAX)
         return mnem__fail(MNEM_BAD_FILE,
                           "train: the checkpoint is damaged: its loss scale has %llu steps without "
-                          "overflow and %llu overflows at the lowest scale",
+                          "overflow and %llu overflows at the lowest scale; use a copy of it, or "
+                          "start a new run",
                           (unsigned long long)n->good, (unsigned long long)n->at_floor);
     *scale = (mnem__loss_scale){n->scale, (uint32_t)n->good, (uint32_t)n->at_floor, n->skipped};
     return mnem__loss_scale_restore(scale);

@@ -85,7 +85,7 @@ static void depth_is_bounded(void **state) {
     memset(text, '[', 100);
     memset(text + 100, ']', 100);
     must(events(json_file(text + 60, 80), got, sizeof got));
-    assert_int_equal(events(json_file(text, 200), got, sizeof got), MNEM_BAD_FILE);
+    assert_int_equal(events(json_file(text, 200), got, sizeof got), MNEM_UNSUPPORTED);
     assert_non_null(strstr(mnem_last_error(), "48 deep"));
 }
 

@@ -55,7 +55,7 @@ static void check(const char *file, const char *text, const char *says) {
 static void a_prompt_begins_with_what_is_saved(void **state) {
     (void)state;
     const char *file = folder("a.cache");
-    check(file, longer, "tokens saved, ");
+    check(file, longer, "tokens saved (");
     check(file, longer, "prompt tokens were found in it");
     const tool_result again = with(file, longer);
     assert_null(strstr(again.err, "saved")); /* there is nothing new */
@@ -82,7 +82,7 @@ static void states_of_the_same_prompt_are_found(void **state) {
             r = RUN("run", model, "-p", text, USUAL, "--prompt-cache", file);
             assert_int_equal(r.code, 0);
             assert_string_equal(r.out, expected);
-            const char *says = again ? "were found in it" : "tokens saved, ";
+            const char *says = again ? "were found in it" : "tokens saved (";
             if (!strstr(r.err, says)) fail_msg("\"%s\" isn't in: %s", says, r.err);
         }
         free(expected);
@@ -144,7 +144,7 @@ static void a_damaged_file_is_written_anew(void **state) {
     (void)state;
     static const long places[] = {3, 40, 90, 400, -300, -1};
     const char *file = folder("damaged.cache");
-    check(file, longer, "tokens saved, ");
+    check(file, longer, "tokens saved (");
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         change_byte(file, places[i]);
         check(file, longer, "is not used and will be overwritten: ");
@@ -167,7 +167,7 @@ static void the_file_of_another_model_is_written_anew(void **state) {
 static void keys_of_another_type_are_written_anew(void **state) {
     (void)state;
     const char *file = folder("type.cache");
-    check(file, longer, "tokens saved, ");
+    check(file, longer, "tokens saved (");
     const tool_result r =
         RUN("run", tool_model, "-p", longer, USUAL, "--kv", "q8_0", "--prompt-cache", file);
     assert_int_equal(r.code, 0);
@@ -182,7 +182,7 @@ static void a_file_that_is_only_read_stays(void **state) {
     assert_int_equal(r.code, 0);
     assert_non_null(strstr(r.err, " is not used: "));
     assert_int_equal(access(file, F_OK), -1);
-    check(file, longer, "tokens saved, ");
+    check(file, longer, "tokens saved (");
     size_t n, m;
     char *before = read_file(file, &n);
     r = RUN("run", tool_model, "-p", other, USUAL, "--prompt-cache", file, "--prompt-cache-ro");
@@ -237,7 +237,7 @@ static void a_chat_begins_with_what_the_last_one_left(void **state) {
         if (i) at = expect_from(at, "need no processing");
         const size_t end = expect_from(at, "the answer stopped after 6 tokens");
         answer[i] = strndup(screen + at, end - at);
-        leave(end, i ? "quit" : "tokens saved, ");
+        leave(end, i ? "quit" : "tokens saved (");
     }
     const char *first = strstr(answer[0], "Hello"), *second = strchr(answer[1], '\n');
     assert_non_null(first);

@@ -134,7 +134,7 @@ static void what_is_no_running_program_is_refused(void **state) {
     tool_file("foreign", "{\"this is\": \"something else, and longer than a head\"}");
     r = RUN("top", at("foreign"));
     assert_int_equal(r.code, 1);
-    has(r.err, "foreign: not a status file of mnem\n");
+    has(r.err, "foreign: not a status file of mnem; give the one of a running mnem\n");
     mnem_ledger *ledger = open_own("own");
     char whole[sizeof monitor.file];
     memcpy(whole, &monitor.file, sizeof whole);
@@ -142,7 +142,8 @@ static void what_is_no_running_program_is_refused(void **state) {
     write_file(at("cut"), whole, 2000);
     r = RUN("top", at("cut"));
     assert_int_equal(r.code, 1);
-    has(r.err, "cut: the status file is cut off: it has 2000 bytes, expected 4968\n");
+    has(r.err, "cut: the status file is cut off: it has 2000 bytes, expected 4968; start the mnem "
+               "that wrote it again\n");
     ((mnem_monitor_file *)(void *)whole)->view.process_start++;
     write_file(at("dead"), whole, sizeof whole);
     r = RUN("top", at("dead"), "--json");

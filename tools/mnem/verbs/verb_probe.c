@@ -124,7 +124,8 @@ static bool find_kept(const probe_options *o, mnem_probe *probe) {
     if (o->refresh || o->seconds > 0 || o->session.threads || !tool_probe_load(probe, &age))
         return false;
     if (!o->args.quiet)
-        tool_message("the figures of the machine were stored by %s; --refresh measures them again",
+        tool_message("the limits below follow from bandwidth and arithmetic of this machine as "
+                     "measured by %s; --refresh measures them again",
                      tool_probe_when(age, when));
     return true;
 }

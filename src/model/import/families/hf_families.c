@@ -1,5 +1,4 @@
 /* hf_families.c: the families, one row each, and the names that most of them share. */
-#include <stdio.h>
 #include <string.h>
 
 #include "model/import/families/hf_rows.h"
@@ -436,22 +435,6 @@ const mnem__hf_family *mnem__hf_family_of(const char *architecture) {
     for (int i = 0; (family = family_at(i)); i++)
         if (strcmp(family->architecture, architecture) == 0) return family;
     return NULL;
-}
-
-void mnem__hf_family_names(char *text, size_t size) {
-    static const char more[] = ", ...";
-    const mnem__hf_family *family;
-    size_t used = 0;
-    *text = 0;
-    for (int i = 0; (family = family_at(i)); i++) {
-        const size_t n = strcspn(family->classes, " ");
-        if (used + n + 2 + sizeof more > size) {
-            snprintf(text + used, size - used, "%s", more);
-            return;
-        }
-        used += (size_t)snprintf(text + used, size - used, "%s%.*s", i ? ", " : "", (int)n,
-                                 family->classes);
-    }
 }
 
 const mnem__hf_name *mnem__hf_name_find(const mnem__hf_family *family, bool in_layer,

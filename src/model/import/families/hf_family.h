@@ -165,8 +165,6 @@ typedef struct mnem__hf_family {
 const mnem__hf_family *mnem__hf_family_find(const char *class_name);
 /* The first that becomes this architecture; NULL: none. */
 const mnem__hf_family *mnem__hf_family_of(const char *architecture);
-/* "LlamaForCausalLM, ...": the first of each, as many as there is space for. */
-void mnem__hf_family_names(char *text, size_t size);
 /* The row for base, of a layer or outside; NULL. */
 const mnem__hf_name *mnem__hf_name_find(const mnem__hf_family *family, bool in_layer,
                                         const char *base, size_t n);

@@ -60,7 +60,7 @@ static mnem_status take_list(mnem__json *j, const char *name, int most, int64_t 
                        "damaged; download it again");
         if (*n == most)
             return bad(j, name,
-                       "the shape has more than 8 dimensions, the most that this version supports");
+                       "the shape has more than 8 dimensions, or data_offsets more than 2 numbers");
         numbers[*n] = j->integer;
     }
 }

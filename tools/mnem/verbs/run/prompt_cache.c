@@ -84,7 +84,7 @@ void tool_prompt_cache_save(tool_generator *g) {
         tool_message("can't write the prompt cache %s: %s", path, mnem_last_error());
         tool_new_drop(&file);
     } else if (tool_new_end(&file) == TOOL_OK && talks(g)) {
-        tool_message("prompt cache %s: %d tokens saved, %s", path, mnem_sequence_length(sequence),
-                     tool_size(bytes, size));
+        tool_message("prompt cache: %d tokens saved (%s) in %s for the next run",
+                     mnem_sequence_length(sequence), tool_size(bytes, size), path);
     }
 }
