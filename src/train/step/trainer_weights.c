@@ -67,6 +67,10 @@ void mnem_trainer_init(mnem_trainer *t, uint64_t seed) {
 
 /* ---- files ---- */
 
+static void clear_scratch(mnem_trainer *t) {
+    mnem__trainer_clear_gradients(t);
+}
+
 static mnem_status check_tensor(const mnem__train_param *p, const mnem_tensor_info *info) {
     const mnem_type_info *type = mnem_type_get(info->type);
     const bool same = info->dims == p->dims && info->shape[0] == p->shape[0] &&
@@ -161,7 +165,7 @@ mnem_status mnem_trainer_load(mnem_trainer *t, const mnem_model *model) {
     for (int32_t i = 0; i < s->params && status == MNEM_OK; i++)
         status = load_parameter(t, model, &s->param[i]);
     t->unwritten = status != MNEM_OK;
-    mnem__trainer_clear_gradients(t); /* the scratch */
+    clear_scratch(t);
     return status == MNEM_OK ? find_zeros(t) : status;
 }
 
@@ -210,6 +214,6 @@ mnem_status mnem_trainer_write(mnem_trainer *t, mnem_type type, mnem_gguf_writer
                                          s->param[i].dims, s->param[i].shape);
     for (int32_t i = 0; i < s->params && status == MNEM_OK; i++)
         status = write_parameter(t, &s->param[i], type, w);
-    mnem__trainer_clear_gradients(t); /* the scratch */
+    clear_scratch(t);
     return status;
 }
