@@ -46,9 +46,9 @@ typedef struct mnem_scheduler_options {
     int32_t age_milliseconds;  /* waiting time after which no other request overtakes (5,000) */
     int32_t reserve; /* tokens after its prompt for which a request needs pages at its start (64) */
     bool no_sharing; /* prompts share no pages */
-    /* Where the pages of preempted requests are offloaded, mode 0600: a folder, for a new file
-     * without a name, or the name of a file that only this process uses. NULL: the pages of
-     * preempted requests are computed again. */
+    /* Where the pages of preempted requests are offloaded, and snapshots of recurrent states that
+     * have no room; mode 0600: a folder, for a new file without a name, or the name of a file that
+     * only this process uses. NULL: they are computed again. */
     const char *swap;
     uint64_t swap_bytes; /* limit of the swap file (1 GiB) */
     /* The rate of the swap file, written and read, which decides whether pages are offloaded or
@@ -247,6 +247,7 @@ typedef struct mnem_scheduler_stats {
     double aside_swap_seconds, aside_recompute_seconds;
     double swap_bytes_per_s; /* recent rate of both; first a guess, or that of options */
     uint64_t swap_bytes_out, swap_bytes_in, swap_bytes_live;
+    uint64_t snapshots_out, snapshots_in; /* states of earlier positions: of these bytes */
     uint64_t swap_failures;     /* pages that couldn't be written or read; computed again */
     char swap_failure[160];     /* why, of the last one: "swap file: can't be written (...)" */
     uint64_t tokens_recomputed; /* after preemptions */

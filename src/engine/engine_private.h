@@ -90,6 +90,17 @@ uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choic
 int32_t mnem__engine_ready(const mnem_engine *engine, int32_t ready, int32_t n);
 /* The same of a sequence, which may have snapshots of its states: the nearest one. */
 int32_t mnem__sequence_ready(const mnem_sequence *sequence, int32_t n);
+/* Whether the state that it would go on from, cut to n, is in the store of snapshots alone: who
+ * cuts or forks it there needs a free page for it, and reads it. */
+bool mnem__sequence_is_stored(const mnem_sequence *sequence, int32_t n);
+/* The position of the nearest snapshot in memory at or before n; 0: none. */
+int32_t mnem__sequence_in_memory(const mnem_sequence *sequence, int32_t n);
+/* Gives its live state's page back: the state becomes a snapshot, in the store unless there is one
+ * already. Then it is neither stepped nor saved, until a cut fetches a state. False: nothing
+ * changed. */
+bool mnem__sequence_put_away(mnem_sequence *sequence);
+/* A cut of a sequence that isn't about to go on: what is in the store stays there. */
+mnem_status mnem__sequence_truncate_away(mnem_sequence *sequence, int32_t n);
 /* Its snapshots. */
 mnem__snapshot_list *mnem__sequence_snapshots(const mnem_sequence *sequence);
 /* Where a pass that begins at this position must end at the latest, so that a snapshot can be taken

@@ -32,7 +32,7 @@ static void lay_out_snapshots(const mnem__setup *setup, const mnem__choice *choi
     const uint64_t pages = (uint64_t)t->kind[MNEM__KV_STATES].count;
     mnem__snapshots *x = &t->snapshots;
     x->most = choice->snapshots;
-    x->each = mnem__min_i32(choice->snapshots, MNEM__SNAPSHOTS_EACH);
+    x->each = MNEM__SNAPSHOTS_EACH; /* also where all of them are in a store */
     x->list_count = setup->sequences;
     x->lists = mnem__carve(base, at, sequences, sizeof *x->lists);
     x->held = mnem__carve(base, at, pages, sizeof *x->held);
@@ -70,8 +70,7 @@ uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choic
     }
     if (t.kind[MNEM__KV_STATES].need.pages > 0)
         t.history = mnem__carve(base, &at, sequences * (uint64_t)choice->context, sizeof(int32_t));
-    if (t.kind[MNEM__KV_STATES].need.pages > 0 && choice->snapshots > 0)
-        lay_out_snapshots(setup, choice, base, &at, &t);
+    if (t.kind[MNEM__KV_STATES].need.pages > 0) lay_out_snapshots(setup, choice, base, &at, &t);
     if (tables) *tables = t;
     return at;
 }

@@ -93,7 +93,7 @@ void mnem_sequence_snapshots_at(mnem_sequence *s, const int32_t *positions, int3
 
 int32_t mnem__sequence_stop(const mnem_sequence *s, int32_t position) {
     const mnem_engine *e = s->engine;
-    if (e->snapshots.most == 0 || !mnem__relay_first(&e->relay)) return INT32_MAX;
+    if (!mnem__snapshots_any(&e->snapshots) || !mnem__relay_first(&e->relay)) return INT32_MAX;
     const int32_t every = e->snapshot_tokens, last = position - position % every;
     int32_t stop = last <= INT32_MAX - every ? last + every : INT32_MAX;
     for (int32_t i = 0; i < s->marks; i++)
@@ -115,18 +115,24 @@ bool mnem__sequence_follow_snapshot(mnem_sequence *s, bool asked) {
 void mnem__sequence_take_snapshot(mnem_sequence *s) {
     mnem_engine *e = s->engine;
     bool asked = false;
-    if (e->snapshots.most == 0 || !mnem__relay_first(&e->relay)) return;
+    if (!mnem__snapshots_any(&e->snapshots) || !mnem__relay_first(&e->relay)) return;
     for (int32_t i = 0; i < s->marks; i++) asked |= s->mark[i] == s->ready;
     if (!asked && s->ready % e->snapshot_tokens != 0) return;
     if (mnem__engine_ids_kind(e) >= 0 && s->ready % mnem__engine_page_tokens(e) != 0) return;
     take_snapshot(s, asked);
-    (void)tell(s, MNEM__RELAY_SNAPSHOT,
-               asked); /* a rank that is lost is noticed by the next step */
+    (void)tell(s, MNEM__RELAY_SNAPSHOT, asked); /* a lost rank is noticed by the next step */
+}
+
+/* Whether its state is in no page of its own: it is a snapshot, or gone. */
+static bool is_away(const mnem_sequence *s) {
+    const mnem_engine *e = s->engine;
+    return s->ready > 0 && e->taken.runs && mnem__engine_has_states(e) &&
+           s->table[MNEM__KV_STATES].used == 0;
 }
 
 /* The snapshot that the sequence, cut to n, goes on from; NULL: its state, or its begin. */
 static mnem__snapshot *snapshot_for(const mnem_sequence *s, int32_t n) {
-    if (n >= s->ready || s->engine->snapshots.most == 0) return NULL;
+    if ((n >= s->ready && !is_away(s)) || !s->engine->snapshots.lists) return NULL;
     mnem__snapshot *found = mnem__snapshots_find(mnem__sequence_snapshots(s), n);
     const bool holds =
         found && mnem__engine_holds(s->engine, found->position, mnem__sequence_held(s));
@@ -135,39 +141,121 @@ static mnem__snapshot *snapshot_for(const mnem_sequence *s, int32_t n) {
 
 int32_t mnem__sequence_ready(const mnem_sequence *s, int32_t n) {
     const mnem__snapshot *snapshot = snapshot_for(s, n);
-    return snapshot ? snapshot->position : mnem__engine_ready(s->engine, s->ready, n);
+    if (snapshot) return snapshot->position;
+    return is_away(s) ? 0 : mnem__engine_ready(s->engine, s->ready, n);
 }
 
-/* The state of the table becomes that of a snapshot; NULL: none. */
-static void put_state(mnem_sequence *s, mnem__snapshot *snapshot) {
+bool mnem__sequence_is_stored(const mnem_sequence *s, int32_t n) {
+    const mnem__snapshot *snapshot = snapshot_for(s, n);
+    return snapshot && snapshot->page < 0;
+}
+
+/* From the store into a free page, which becomes the table's. */
+static bool fetch_state(mnem_sequence *s, const mnem__snapshot *snapshot) {
+    mnem_engine *e = s->engine;
+    mnem__kv_pages *pages = &e->pages[MNEM__KV_STATES];
+    mnem__kv_table *table = &s->table[MNEM__KV_STATES];
+    if (mnem__engine_pages_free(e, MNEM__KV_STATES) <= 0) return false;
+    const int32_t page = mnem__kv_pages_take(pages);
+    if (!mnem__snapshots_fetch(&e->snapshots, snapshot, page)) {
+        mnem__kv_pages_give(pages, page);
+        return false;
+    }
+    table->page[0] = page;
+    table->first = 0;
+    table->used = 1;
+    return true;
+}
+
+/* The state of the table becomes that of a snapshot; NULL: none. False: no page is free for one
+ * that is in the store, or it can't be read and is gone. */
+static bool put_state(mnem_sequence *s, mnem__snapshot *snapshot) {
     mnem__kv_pages *pages = &s->engine->pages[MNEM__KV_STATES];
     mnem__kv_table *table = &s->table[MNEM__KV_STATES];
     mnem__kv_pages_cut(pages, table, 0);
-    if (!snapshot) return;
+    if (!snapshot) return true;
+    if (snapshot->page < 0 && !fetch_state(s, snapshot)) return false;
     const mnem__kv_table from = {&snapshot->page, 0, 1};
-    mnem__kv_pages_share(pages, &from, 1, table);
+    if (snapshot->page >= 0) mnem__kv_pages_share(pages, &from, 1, table);
     snapshot->used = ++s->engine->snapshots.clock;
+    return true;
 }
 
-/* Makes n the end, with the state that it goes on from, and without snapshots behind it. */
-static void go_back(mnem_sequence *s, int32_t n) {
+/* The nearest in memory at or before n; NULL: none. */
+static mnem__snapshot *snapshot_in_memory(const mnem_sequence *s, int32_t n) {
+    mnem__snapshot *found = snapshot_for(s, n);
+    while (found && found->page < 0) {
+        const int32_t before = found->position - 1;
+        found = mnem__snapshots_find(mnem__sequence_snapshots(s), before);
+    }
+    const int32_t held = mnem__sequence_held(s);
+    return found && mnem__engine_holds(s->engine, found->position, held) ? found : NULL;
+}
+
+int32_t mnem__sequence_in_memory(const mnem_sequence *s, int32_t n) {
+    const mnem__snapshot *found = s->engine->snapshots.lists ? snapshot_in_memory(s, n) : NULL;
+    return found ? found->position : 0;
+}
+
+/* Gives the table the state that n tokens go on from; returns of how many it is. With a free page
+ * only what can't be read fails, and is gone then. */
+static int32_t go_back_to(mnem_sequence *s, int32_t n) {
+    mnem__snapshot *snapshot;
+    (void)put_state(s, NULL);
+    const bool reads = mnem__engine_pages_free(s->engine, MNEM__KV_STATES) > 0;
+    do {
+        snapshot = reads ? snapshot_for(s, n) : snapshot_in_memory(s, n);
+    } while (!put_state(s, snapshot));
+    return snapshot ? snapshot->position : 0;
+}
+
+/* Makes n the end, with the state that it goes on from, and without snapshots behind it. away: a
+ * state that is in the store stays there. */
+static void go_back(mnem_sequence *s, int32_t n, bool away) {
     mnem_engine *e = s->engine;
-    mnem__snapshot *snapshot = snapshot_for(s, n);
-    const int32_t ready = mnem__sequence_ready(s, n);
-    if (mnem__engine_has_states(e) && e->taken.runs && ready < s->ready) put_state(s, snapshot);
+    const bool stays = away && mnem__sequence_is_stored(s, n);
+    int32_t ready = mnem__sequence_ready(s, n);
+    if (mnem__engine_has_states(e) && e->taken.runs && (ready < s->ready || is_away(s))) {
+        if (stays)
+            (void)put_state(s, NULL);
+        else
+            ready = go_back_to(s, n);
+    }
     s->ready = ready;
-    if (e->snapshots.most == 0) return;
+    if (!e->snapshots.lists) return;
     mnem__snapshots_cut(&e->snapshots, mnem__sequence_snapshots(s), n);
     while (s->marks > 0 && s->mark[s->marks - 1] > n) s->marks--;
 }
 
+bool mnem__sequence_put_away(mnem_sequence *s) {
+    mnem_engine *e = s->engine;
+    mnem__kv_table *table = &s->table[MNEM__KV_STATES];
+    if (!e->snapshots.store.write || table->used == 0 || s->ready == 0) return false;
+    if (!mnem__snapshots_put_away(&e->snapshots, mnem__sequence_snapshots(s), s->ready,
+                                  table->page[0]))
+        return false;
+    mnem__kv_pages_cut(&e->pages[MNEM__KV_STATES], table, 0);
+    return true;
+}
+
 /* Those that the fork can use; its state is of one, where it begins before the other's end. */
-static void share_snapshots(const mnem_sequence *of, int32_t n, mnem_sequence *s) {
+static bool share_snapshots(const mnem_sequence *of, int32_t n, mnem_sequence *s) {
     mnem_engine *e = of->engine;
     mnem__snapshots_share(&e->snapshots, mnem__sequence_snapshots(of), n,
                           mnem__sequence_snapshots(s));
-    if (s->ready < of->ready && s->ready > 0)
-        put_state(s, mnem__snapshots_find(mnem__sequence_snapshots(s), s->ready));
+    if ((s->ready == of->ready && !is_away(of)) || s->ready == 0) return true;
+    return put_state(s, mnem__snapshots_find(mnem__sequence_snapshots(s), s->ready));
+}
+
+/* Of a fork that nobody knows of yet. */
+static mnem_status undo_fork(mnem_sequence *s) {
+    mnem_engine *e = s->engine;
+    for (int k = 0; k < MNEM__KV_KINDS; k++) mnem__kv_pages_cut(&e->pages[k], &s->table[k], 0);
+    mnem__snapshots_cut(&e->snapshots, mnem__sequence_snapshots(s), 0);
+    s->length = s->ready = 0;
+    s->open = false;
+    return mnem__fail(MNEM_OVER_BUDGET, "engine: a state of a recurrent layer could not be read "
+                                        "from the swap file, or no live state is free for it");
 }
 
 mnem_status mnem_sequence_fork(const mnem_sequence *of, int32_t n, mnem_sequence **sequence) {
@@ -185,9 +273,13 @@ mnem_status mnem_sequence_fork(const mnem_sequence *of, int32_t n, mnem_sequence
     s->ready = mnem__sequence_ready(of, n);
     for (int k = 0; k < MNEM__KV_KINDS && e->taken.runs; k++)
         if (e->pages[k].count)
-            mnem__kv_pages_share(&e->pages[k], &of->table[k], pages_of(e, k, n, s->ready),
+            mnem__kv_pages_share(&e->pages[k], &of->table[k],
+                                 mnem__min_i32(pages_of(e, k, n, s->ready), of->table[k].used),
                                  &s->table[k]);
-    if (e->snapshots.most > 0) share_snapshots(of, n, s);
+    if (e->snapshots.lists && !share_snapshots(of, n, s)) {
+        *sequence = NULL;
+        return undo_fork(s);
+    }
     if (mnem__engine_has_states(e) && e->taken.runs)
         memcpy(mnem__sequence_history(s), mnem__sequence_history(of), (size_t)n * sizeof(int32_t));
     return tell(of, MNEM__RELAY_FORK, n);
@@ -206,7 +298,7 @@ bool mnem__engine_holds(const mnem_engine *e, int32_t ready, int32_t held) {
 void mnem__sequence_doubt(mnem_sequence *s, int32_t ready) {
     const mnem_engine *e = s->engine;
     s->ready = INT32_MAX; /* what is in the table is of no position */
-    go_back(s, ready);
+    go_back(s, ready, false);
     if (mnem__engine_has_states(e) || mnem__engine_ids_kind(e) >= 0)
         (void)tell(s, MNEM__RELAY_DOUBT, ready);
 }
@@ -215,14 +307,14 @@ int32_t mnem_sequence_length(const mnem_sequence *s) {
     return s->length;
 }
 
-mnem_status mnem_sequence_truncate(mnem_sequence *s, int32_t n) {
+static mnem_status truncate_sequence(mnem_sequence *s, int32_t n, bool away) {
     if (n < 0 || n > s->length)
         return mnem__fail(MNEM_INVALID,
                           "engine: can't keep the first %d tokens of a sequence of %d tokens, "
                           "expected 0 to its length",
                           n, s->length);
     MNEM__TRY(check_windows(s, n));
-    go_back(s, n);
+    go_back(s, n, away);
     s->length = n;
     for (int k = 0; k < MNEM__KV_KINDS && s->engine->taken.runs; k++) {
         mnem__kv_pages *pages = &s->engine->pages[k];
@@ -230,6 +322,14 @@ mnem_status mnem_sequence_truncate(mnem_sequence *s, int32_t n) {
             mnem__kv_pages_cut(pages, &s->table[k], pages_of(s->engine, k, n, s->ready));
     }
     return tell(s, MNEM__RELAY_TRUNCATE, n);
+}
+
+mnem_status mnem_sequence_truncate(mnem_sequence *s, int32_t n) {
+    return truncate_sequence(s, n, false);
+}
+
+mnem_status mnem__sequence_truncate_away(mnem_sequence *s, int32_t n) {
+    return truncate_sequence(s, n, true);
 }
 
 /* Adds a table's pages of one kind, by whether others have them too. */

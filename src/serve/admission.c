@@ -60,12 +60,19 @@ static int32_t reserve_of(const mnem_scheduler *s, const mnem__lane *lane) {
     return mnem__min_i32(lane->count + more, most);
 }
 
-static bool resume(mnem_scheduler *s, mnem__lane *lane) {
-    const int32_t tokens = reserve_of(s, lane);
+/* Behind what base has; or without it, where its state can't be read. */
+static bool resume_behind(mnem_scheduler *s, mnem__lane *lane, int32_t tokens) {
     int32_t n;
     mnem__lane *base = mnem__set_aside_base(s, lane, &n);
     if (!has_room(s, base, n, tokens)) return false;
-    if (mnem__set_aside_resume(s, lane, base, n) != MNEM_OK) return false;
+    if (mnem__set_aside_resume(s, lane, base, n) == MNEM_OK) return true;
+    if (!base || lane->swap.state == MNEM__SWAP_OUT || !has_room(s, NULL, 0, tokens)) return false;
+    return mnem__set_aside_resume(s, lane, NULL, 0) == MNEM_OK;
+}
+
+static bool resume(mnem_scheduler *s, mnem__lane *lane) {
+    const int32_t tokens = reserve_of(s, lane);
+    if (!resume_behind(s, lane, tokens)) return false;
     mnem__lane_mark(s, lane);
     mnem__event_request(MNEM__PHASE_BEGUN, lane->request->number);
     lane->reserved = tokens;
@@ -119,6 +126,8 @@ static outcome try_begin(mnem_scheduler *s, mnem__request *r) {
     if (coming - n >= MNEM__PREFIX_LEAST) return LATER;
     if (!has_room(s, from, n, tokens)) return NO_ROOM;
     mnem__lane *lane = mnem__prefix_begin(s, from, &n);
+    if (!lane && from && has_room(s, NULL, 0, tokens)) /* its state can't be read */
+        lane = mnem__prefix_begin(s, NULL, &n);
     if (!lane) return NO_ROOM;
     begin(s, r, lane, n);
     return BEGUN;

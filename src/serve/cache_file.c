@@ -32,22 +32,31 @@ static uint64_t row_at(uint64_t index) {
 
 /* ---- out ---- */
 
-/* Cached lanes into order, what was needed last first. */
-/* Without what would run again from a state that is gone: a save needs the state. */
-static void cut_to_states(mnem_scheduler *s) {
-    for (int32_t i = 0; i < s->lanes && mnem__engine_has_states(s->engine); i++) {
-        mnem__lane *lane = &s->lane[i];
-        if (lane->state != MNEM__LANE_CACHED) continue;
-        const int32_t ready = lane->sequence->ready;
-        if (ready == 0 || mnem_sequence_truncate(lane->sequence, ready) != MNEM_OK) {
-            mnem__lane_free(lane);
-            continue;
+/* Without what would run again from a state that is gone. */
+static bool cut_to_state(mnem__lane *lane) {
+    mnem_sequence *of = lane->sequence;
+    for (int32_t ready = of->ready; ready > 0; ready = of->ready) {
+        const bool is_live = of->table[MNEM__KV_STATES].used > 0;
+        if (is_live && mnem_sequence_length(of) == ready) {
+            lane->count = ready;
+            lane->kept = mnem__min_i32(lane->kept, ready);
+            return true;
         }
-        lane->count = ready;
-        lane->kept = mnem__min_i32(lane->kept, ready);
+        if (mnem_sequence_truncate(of, ready) != MNEM_OK) return false;
     }
+    return false;
 }
 
+/* Whether the lane can be saved: its state is live. One that is in the swap file is read back, and
+ * takes that of another lane, which is saved already or has its state in the file then. */
+static bool make_live(mnem_scheduler *s, mnem__lane *lane) {
+    mnem_sequence *of = lane->sequence;
+    if (!mnem__engine_has_states(s->engine)) return true;
+    if (mnem__sequence_is_stored(of, of->ready)) (void)mnem__prefix_free_state(s, lane);
+    return cut_to_state(lane);
+}
+
+/* Cached lanes into order, what was needed last first. */
 static int32_t sort_lanes(mnem_scheduler *s) {
     int32_t count = 0;
     for (int32_t i = 0; i < s->lanes; i++) {
@@ -92,31 +101,33 @@ static row row_of(const mnem_scheduler *s, int32_t index, uint64_t at) {
     return r;
 }
 
-mnem_status mnem__cache_save(mnem_scheduler *s, int fd, uint64_t bytes_most) {
+mnem_status mnem__cache_save(mnem_scheduler *s, int fd, uint64_t bytes_most, uint64_t *file_end) {
     mnem__checksum sum;
-    cut_to_states(s);
-    int32_t count = sort_lanes(s);
+    const int32_t count = sort_lanes(s);
+    int32_t rows = 0;
     uint64_t at = mnem__align_up(row_at((uint64_t)count), ALIGNMENT);
     mnem__checksum_init(&sum);
     for (int32_t i = 0; i < count; i++) {
-        const mnem__lane *lane = s->order[i];
-        const row r = row_of(s, i, at);
+        mnem__lane *lane = s->order[i];
+        if (lane->state != MNEM__LANE_CACHED || !make_live(s, lane)) continue;
+        s->order[rows] = lane;
+        const row r = row_of(s, rows, at);
         const uint64_t end = at + mnem_sequence_save_bytes(lane->sequence, r.from);
-        if (end > bytes_most) {
-            count = i;
-            break;
-        }
+        if (end > bytes_most) break;
         mnem__checksum_add(&sum, &r, sizeof r);
-        MNEM__TRY(mnem__saved_write(fd, row_at((uint64_t)i), &r, sizeof r));
+        MNEM__TRY(mnem__saved_write(fd, row_at((uint64_t)rows), &r, sizeof r));
         MNEM__TRY(mnem_sequence_save(lane->sequence, lane->ids, r.from, fd, at));
         at = mnem__align_up(end, ALIGNMENT);
+        rows++;
     }
-    const header h = {MAGIC, (uint64_t)count, mnem__checksum_get(&sum)};
+    const header h = {MAGIC, (uint64_t)rows, mnem__checksum_get(&sum)};
+    *file_end = at;
     return mnem__saved_write(fd, 0, &h, sizeof h);
 }
 
 mnem_status mnem_scheduler_cache_save(mnem_scheduler *s, int fd) {
-    return mnem__cache_save(s, fd, UINT64_MAX);
+    uint64_t end;
+    return mnem__cache_save(s, fd, UINT64_MAX, &end);
 }
 
 /* ---- in ---- */

@@ -10,7 +10,9 @@
  *
  * Beginnings are compared token by token, within one tree only. Eviction is a segmented LRU: what
  * was needed once goes first, from the ends, the longest ago first; what was needed again goes only
- * when nothing else is left. A sweep of prompts that never come again can't empty the cache.
+ * when nothing else is left. A sweep of prompts that never come again can't empty the cache. Where
+ * it is live states that are short, a lane gives its own to the swap file and keeps its pages, or
+ * is cut to its last snapshot.
  * Invariant: no cached lane is a beginning of another one of its tree.
  * Cost: a search compares with each lane up to the first difference; everything else O(pages). */
 #include <string.h>
@@ -61,9 +63,27 @@ mnem__lane *mnem__prefix_find(mnem_scheduler *s, uint64_t tree, const int32_t *i
 
 /* ---- opening ---- */
 
+bool mnem__prefix_free_state(mnem_scheduler *s, mnem__lane *but) {
+    const bool cached = but->state == MNEM__LANE_CACHED;
+    if (cached) but->state = MNEM__LANE_BUSY; /* for a moment */
+    const bool found = mnem__prefix_evict(s, (mnem_page_count){.states = 1});
+    if (cached) but->state = MNEM__LANE_CACHED;
+    return found;
+}
+
+/* A free state for what from goes on from at n, where that is in the swap file. From's own goes
+ * last. False: there is none, or what went took that with it. */
+static bool find_state(mnem_scheduler *s, mnem__lane *from, int32_t n) {
+    if (!mnem__sequence_is_stored(from->sequence, n) || mnem__prefix_free_state(s, from))
+        return true;
+    if (!mnem__prefix_evict(s, (mnem_page_count){.states = 1})) return false;
+    return mnem__lane_length(from) >= n && mnem__sequence_ready(from->sequence, n) == n;
+}
+
 mnem_status mnem__prefix_open(mnem_scheduler *s, mnem__lane *from, int32_t *n,
                               mnem_sequence **sequence) {
     if (from && *n > 0) {
+        if (!find_state(s, from, *n)) return MNEM_NOT_READY;
         MNEM__TRY(mnem_sequence_fork(from->sequence, *n, sequence));
         from->used = ++s->clock;
         from->kept = mnem__max_i32(from->kept, *n);
@@ -74,7 +94,8 @@ mnem_status mnem__prefix_open(mnem_scheduler *s, mnem__lane *from, int32_t *n,
 }
 
 /* From becomes the busy lane itself, cut to what they have in common. */
-static void take_over(mnem__lane *from, int32_t n) {
+static void take_over(mnem_scheduler *s, mnem__lane *from, int32_t n) {
+    if (mnem__sequence_is_stored(from->sequence, n)) (void)mnem__prefix_free_state(s, from);
     mnem_sequence_truncate(from->sequence, n);
     from->kept = mnem__max_i32(from->kept, n);
 }
@@ -84,7 +105,7 @@ mnem__lane *mnem__prefix_begin(mnem_scheduler *s, mnem__lane *from, int32_t *n) 
     if (!from) *n = 0;
     if (!lane && from && from->state == MNEM__LANE_CACHED) {
         lane = from;
-        take_over(lane, *n);
+        take_over(s, lane, *n);
     } else if (!lane || mnem__prefix_open(s, from, n, &lane->sequence) != MNEM_OK) {
         return NULL;
     }
@@ -141,6 +162,21 @@ static void bound_kept(mnem_scheduler *s) {
     }
 }
 
+/* What was hit again of others, and the lane has too, is kept in the lane: it was needed last. The
+ * others may go then, from their ends on: of a conversation's turns only the last one is worth
+ * it. */
+static void take_kept(mnem_scheduler *s, mnem__lane *lane) {
+    for (int32_t i = 0; i < s->lanes; i++) {
+        mnem__lane *other = &s->lane[i];
+        const int32_t n = other->kept;
+        if (other == lane || other->state != MNEM__LANE_CACHED || other->tree != lane->tree)
+            continue;
+        if (n == 0 || n > lane->count || alike(lane->ids, other->ids, n) < n) continue;
+        lane->kept = mnem__max_i32(lane->kept, n);
+        other->kept = 0;
+    }
+}
+
 void mnem__prefix_keep(mnem_scheduler *s, mnem__lane *lane) {
     const int32_t length = mnem__lane_length(lane);
     bool useless =
@@ -166,6 +202,7 @@ void mnem__prefix_keep(mnem_scheduler *s, mnem__lane *lane) {
     lane->count = length;
     lane->kept = mnem__min_i32(lane->kept, length);
     lane->used = ++s->clock;
+    take_kept(s, lane);
     bound_kept(s);
 }
 
@@ -214,7 +251,7 @@ mnem_page_count mnem__prefix_evictable(mnem_scheduler *s, const mnem__lane *base
 static void cut(mnem_scheduler *s, mnem__lane *lane, int32_t pages) {
     const int32_t length = pages * s->pages.tokens;
     s->now.evicted_pages += (uint64_t)(mnem__pages_for(s, lane->count) - pages);
-    if (length == 0 || mnem_sequence_truncate(lane->sequence, length) != MNEM_OK) {
+    if (length == 0 || mnem__sequence_truncate_away(lane->sequence, length) != MNEM_OK) {
         mnem__lane_free(lane);
         return;
     }
@@ -258,11 +295,49 @@ static bool evict_kept(mnem_scheduler *s, int32_t wanted) {
     return true;
 }
 
+/* The cached lane whose live state goes first: one that nobody has too, the longest ago. */
+static mnem__lane *with_state(mnem_scheduler *s) {
+    mnem__lane *found = NULL;
+    bool own = false;
+    for (int32_t i = 0; i < s->lanes; i++) {
+        mnem__lane *lane = &s->lane[i];
+        if (lane->state != MNEM__LANE_CACHED) continue;
+        const mnem__kv_table *t = &lane->sequence->table[MNEM__KV_STATES];
+        if (t->used == 0) continue;
+        const bool alone = s->engine->pages[MNEM__KV_STATES].references[t->page[0]] == 1;
+        if (found && (own > alone || (own == alone && found->used <= lane->used))) continue;
+        found = lane;
+        own = alone;
+    }
+    return found;
+}
+
+/* A cached lane's live state goes to the swap file; where it can't, the lane is cut to its last
+ * snapshot, or goes. Its keys and values stay otherwise. False: no lane has one. */
+static bool evict_state(mnem_scheduler *s) {
+    mnem__lane *lane = with_state(s);
+    if (!lane) return false;
+    if (mnem__sequence_put_away(lane->sequence)) return true;
+    const int32_t n = mnem__sequence_in_memory(lane->sequence, lane->sequence->ready - 1);
+    if (n < MNEM__PREFIX_LEAST || mnem_sequence_truncate(lane->sequence, n) != MNEM_OK) {
+        cut(s, lane, 0);
+        return true;
+    }
+    s->now.evicted_pages += (uint64_t)(mnem__pages_for(s, lane->count) - mnem__pages_for(s, n));
+    lane->count = n;
+    lane->kept = mnem__min_i32(lane->kept, n);
+    return true;
+}
+
 bool mnem__prefix_evict(mnem_scheduler *s, mnem_page_count wanted) {
     for (;;) {
         const mnem_page_count free = mnem__pages_free(s);
         const int32_t lacks = from_ends(s, mnem__page_count_minus(wanted, free));
         if (mnem__page_count_fits(wanted, free)) return true;
+        if (lacks <= 0 && wanted.states > free.states) {
+            if (!evict_state(s)) return false;
+            continue;
+        }
         /* Pages that are forgotten come with whole lanes. */
         if (lacks > 0 ? !evict_loose(s, lacks) && !evict_kept(s, lacks) : !evict_kept(s, INT32_MAX))
             return false;

@@ -63,7 +63,7 @@ static mnem_status check_options(const mnem_scheduler_options *o) {
 
 /* What the books' size depends on. */
 typedef struct books {
-    uint64_t lanes, context, requests, queue_bytes;
+    uint64_t lanes, context, requests, queue_bytes, state_slots;
     uint64_t pages[MNEM__KV_KINDS];
 } books;
 
@@ -82,6 +82,7 @@ static uint64_t lay_out(const books *b, uint8_t *base, mnem_scheduler *s) {
     s->order = mnem__carve(base, &at, b->lanes, sizeof(mnem__lane *));
     for (int k = 0; k < MNEM__KV_KINDS; k++)
         s->marks[k] = mnem__carve(base, &at, b->pages[k], sizeof(uint16_t));
+    s->state_slot = mnem__carve(base, &at, b->state_slots, sizeof *s->state_slot);
     s->queue = mnem__carve(base, &at, b->queue_bytes, 1);
     int32_t *ids = mnem__carve(base, &at, b->lanes * b->context, sizeof *ids);
     for (uint64_t i = 0; base && i < b->lanes; i++) s->lane[i].ids = ids + i * b->context;
@@ -92,7 +93,8 @@ static books books_of(const mnem_scheduler_options *o, int32_t sequences, int32_
     return (books){.lanes = (uint64_t)sequences,
                    .context = (uint64_t)context,
                    .requests = (uint64_t)o->queue_requests + (uint64_t)o->running,
-                   .queue_bytes = o->queue_bytes};
+                   .queue_bytes = o->queue_bytes,
+                   .state_slots = o->swap ? (uint64_t)sequences * MNEM__SNAPSHOTS_EACH : 0};
 }
 
 uint64_t mnem_scheduler_bytes(const mnem_scheduler_options *options, int32_t sequences,
@@ -141,6 +143,7 @@ static void fill_in(mnem_scheduler *s, const mnem_scheduler_options *o, const bo
     s->flights_most = mnem__min_i32(mnem_engine_steps_most(e), MNEM__SERVE_FLIGHTS);
     for (int i = 0; i < MNEM__SERVE_FLIGHTS; i++) s->flight[i].scheduler = s;
     s->request_slots = (int32_t)b->requests;
+    s->state_slots = (int32_t)b->state_slots;
     mnem_engine_pages_get(e, &s->pages);
     s->pool_tokens = pool_tokens(s);
     pthread_mutex_init(&s->lock, NULL);
@@ -158,7 +161,9 @@ static mnem_status open_swap(mnem_scheduler *s) {
         return mnem__fail(MNEM_INVALID, "serve: options.keep_cache is set, but options.swap names "
                                         "no file: set options.swap to a file, not a folder");
     if (o->keep_cache) (void)mnem_scheduler_cache_load(s, s->swap.fd);
-    return mnem__swap_begin(&s->swap);
+    MNEM__TRY(mnem__swap_begin(&s->swap));
+    mnem__store_open(s);
+    return MNEM_OK;
 }
 
 mnem_status mnem_scheduler_create(const mnem_scheduler_options *options,
@@ -169,6 +174,7 @@ mnem_status mnem_scheduler_create(const mnem_scheduler_options *options,
     const mnem_scheduler_options o = with_defaults(options, e->sequences);
     books b = books_of(&o, e->sequences, e->choice.context);
     for (int k = 0; k < MNEM__KV_KINDS; k++) b.pages[k] = (uint64_t)e->pages[k].count;
+    if (!mnem__engine_has_states(e)) b.state_slots = 0;
     const uint64_t bytes = lay_out(&b, NULL, NULL);
     uint8_t *base = mnem__alloc(TAG, bytes);
     if (!base) return mnem__heap_status();
@@ -187,11 +193,16 @@ mnem_status mnem_scheduler_create(const mnem_scheduler_options *options,
     return MNEM_OK;
 }
 
-/* Nobody is set aside any more. A file that can't hold it is left empty. */
+/* Nobody is set aside any more; saves take the place of regions, before the states that some are
+ * read from. A file that can't hold them is left empty. */
 static void keep_cache(mnem_scheduler *s) {
-    mnem__swap_end(&s->swap);
-    if (!s->swap.named || mnem__cache_save(s, s->swap.fd, s->options.swap_bytes) == MNEM_OK) return;
-    if (ftruncate(s->swap.fd, 0) != 0) return; /* its head is written last: it is none */
+    uint64_t end = 0, most = s->options.swap_bytes;
+    mnem__swap_stop(&s->swap);
+    if (!s->swap.named) return;
+    if (s->slots_at > 0 && s->slots_at < most) most = s->slots_at;
+    if (mnem__cache_save(s, s->swap.fd, most, &end) != MNEM_OK) end = 0;
+    mnem__store_close(s);
+    if (ftruncate(s->swap.fd, (off_t)end) != 0) return; /* its head is written last: it is none */
 }
 
 void mnem_scheduler_destroy(mnem_scheduler *s) {
@@ -201,6 +212,7 @@ void mnem_scheduler_destroy(mnem_scheduler *s) {
     const bool keeps = s->options.keep_cache && s->swap.started && !s->hurried;
     while (more) (void)mnem_scheduler_step(s, &more);
     if (keeps) keep_cache(s);
+    mnem__store_close(s);
     for (int32_t i = 0; i < s->lanes; i++) mnem__lane_free(&s->lane[i]);
     mnem__swap_close(&s->swap);
     mnem_sampler_destroy(s->desk);

@@ -7,8 +7,8 @@
  *                                                      file, or to be computed again)
  *
  * Order of the files, each of which calls only those before it: step_cost, lane, request_queue,
- * swap_file, swap_ranks, prefix_cache, set_aside, admission, choose_token, serve_stats, cache_file,
- * serve_step, scheduler.
+ * swap_file, swap_ranks, snapshot_store, prefix_cache, set_aside, admission, choose_token,
+ * serve_stats, cache_file, serve_step, scheduler.
  *
  * A lane is a sequence of the engine and the ids that go with it. It is free, busy with a request,
  * or cached: a beginning that is kept for others. A busy lane's ids are the prompt and what was
@@ -102,6 +102,13 @@ struct mnem__lane {
     mnem__swap_job swap;
 };
 
+/* ---- states in the swap file ---- */
+
+typedef struct mnem__state_slot {
+    uint64_t sum;
+    bool taken;
+} mnem__state_slot;
+
 /* ---- steps ---- */
 
 /* A step under way: of an engine alone there is one, which has ended when it was begun. */
@@ -133,6 +140,9 @@ struct mnem_scheduler {
     int32_t pool_tokens;     /* that one sequence alone can hold */
     mnem_sampler *desk;
     mnem__swap_file swap;
+    mnem__state_slot *state_slot; /* [state_slots] */
+    int32_t state_slots;
+    uint64_t slots_at, slot_bytes; /* in the file */
     mnem__step_cost cost;
     uint64_t clock; /* counts uses */
 
@@ -205,6 +215,15 @@ mnem_page_count mnem__pages_promised(const mnem_scheduler *s, bool whole);
 /* Busy lanes by seniority, into order. */
 void mnem__lanes_order(mnem_scheduler *s);
 
+/* ---- snapshot_store.c ---- */
+
+/* The engine's snapshots have a store in the swap file, where there is one. */
+void mnem__store_open(mnem_scheduler *s);
+/* They have none any more, and nothing of theirs is in the file. */
+void mnem__store_close(mnem_scheduler *s);
+/* Whether the swap file has room for so much, for which states may go. */
+bool mnem__store_make_room(mnem_scheduler *s, uint64_t bytes);
+
 /* ---- prefix_cache.c ---- */
 
 /* Tokens; shorter beginnings aren't worth the copy of a page. */
@@ -227,6 +246,8 @@ void mnem__prefix_keep(mnem_scheduler *s, mnem__lane *lane);
 mnem_page_count mnem__prefix_evictable(mnem_scheduler *s, const mnem__lane *base, int32_t n);
 /* Gives pages of cached lanes back until so many are free; false: there are no more. */
 bool mnem__prefix_evict(mnem_scheduler *s, mnem_page_count wanted);
+/* A free live state, for which those of cached lanes other than `but` may go; false: none. */
+bool mnem__prefix_free_state(mnem_scheduler *s, mnem__lane *but);
 /* A free lane, for which a cached one other than `but` may go; NULL: none. */
 mnem__lane *mnem__prefix_free_lane(mnem_scheduler *s, const mnem__lane *but);
 
@@ -265,8 +286,9 @@ bool mnem__ends_turn(const mnem_scheduler *s, int32_t id);
 
 /* ---- cache_file.c ---- */
 
-/* Saves cached prefixes, as many of them as so many bytes hold, what was needed last first. */
-mnem_status mnem__cache_save(mnem_scheduler *s, int fd, uint64_t bytes_most);
+/* Saves cached prefixes, as many of them as so many bytes hold, what was needed last first. *end:
+ * where the file ends then. */
+mnem_status mnem__cache_save(mnem_scheduler *s, int fd, uint64_t bytes_most, uint64_t *end);
 
 /* ---- serve_step.c ---- */
 

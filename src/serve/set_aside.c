@@ -54,7 +54,7 @@ static mnem_aside choose_way(mnem_scheduler *s, const mnem__lane *lane) {
     if (s->swap.fd < 0) return MNEM_ASIDE_NO_FILE;
     if (mnem__engine_has_states(s->engine) && lane->sequence->ready < length)
         return MNEM_ASIDE_RECOMPUTED; /* its state is gone already */
-    if (!mnem__swap_has_room(&s->swap, bytes)) return MNEM_ASIDE_NO_ROOM;
+    if (!mnem__store_make_room(s, bytes)) return MNEM_ASIDE_NO_ROOM;
     const int32_t tokens = mnem__min_i32(length, own_pages(lane) * s->pages.tokens);
     const double again = mnem__step_cost_prompt(&s->cost, length, tokens);
     const double part = (double)tokens / (length > 0 ? length : 1);

@@ -238,23 +238,26 @@ mnem_status mnem__swap_begin(mnem__swap_file *f) {
     return start_thread(f);
 }
 
+void mnem__swap_stop(mnem__swap_file *f) {
+    if (!f->started) return;
+    pthread_mutex_lock(&f->lock);
+    f->stop = true;
+    pthread_cond_signal(&f->work);
+    pthread_mutex_unlock(&f->lock);
+    mnem__thread_join(&f->thread);
+    mnem_ledger_release(f->ledger, MNEM_KIND_IO, "swap", MNEM__SWAP_STACK_BYTES);
+    f->started = false;
+}
+
 /* Where it can't be cut its head still says that it is nobody's. */
-void mnem__swap_end(mnem__swap_file *f) {
-    if (f->started) {
-        pthread_mutex_lock(&f->lock);
-        f->stop = true;
-        pthread_cond_signal(&f->work);
-        pthread_mutex_unlock(&f->lock);
-        mnem__thread_join(&f->thread);
-        mnem_ledger_release(f->ledger, MNEM_KIND_IO, "swap", MNEM__SWAP_STACK_BYTES);
-        f->started = false;
-        if (f->named && ftruncate(f->fd, 0) != 0) f->named = false;
-    }
+static void empty(const mnem__swap_file *f) {
+    if (ftruncate(f->fd, 0) != 0) return;
 }
 
 void mnem__swap_close(mnem__swap_file *f) {
     if (!f->engine) return; /* never opened */
-    mnem__swap_end(f);
+    if (f->started && f->named) empty(f);
+    mnem__swap_stop(f);
     if (f->fd >= 0) close(f->fd);
     pthread_cond_destroy(&f->work);
     pthread_cond_destroy(&f->done);
@@ -354,4 +357,60 @@ void mnem__swap_drop(mnem__swap_file *f, mnem__swap_job *job) {
     f->bytes_live -= job->bytes;
     pthread_mutex_unlock(&f->lock);
     job->state = MNEM__SWAP_NONE;
+}
+
+/* ---- states ---- */
+
+uint64_t mnem__swap_pages_at(const mnem__swap_file *f) {
+    return HEAD_BYTES + f->region_bytes * (uint64_t)f->engine->sequences;
+}
+
+/* What moving a page came to. */
+static mnem_status note_page(mnem__swap_file *f, mnem_status status, uint64_t bytes, double start,
+                             uint64_t *moved) {
+    pthread_mutex_lock(&f->lock);
+    if (status == MNEM_OK) {
+        *moved += bytes;
+        note_rate(f, bytes, mnem__seconds() - start);
+    } else {
+        note_failure(f, strchr(mnem_last_error(), ':'));
+    }
+    pthread_mutex_unlock(&f->lock);
+    return status;
+}
+
+mnem_status mnem__swap_page_write(mnem__swap_file *f, uint64_t at, mnem__location from,
+                                  uint64_t bytes, uint64_t *sum) {
+    const double start = mnem__seconds();
+    mnem__checksum checksum;
+    mnem__checksum_init(&checksum);
+    mnem__checksum_add(&checksum, &at, sizeof at);
+    const mnem_status status = mnem__saved_write_from(f->fd, at, from, bytes, &checksum);
+    *sum = mnem__checksum_get(&checksum);
+    MNEM__TRY(note_page(f, status, bytes, start, &f->bytes_out));
+    pthread_mutex_lock(&f->lock);
+    f->bytes_live += bytes;
+    pthread_mutex_unlock(&f->lock);
+    return MNEM_OK;
+}
+
+mnem_status mnem__swap_page_read(mnem__swap_file *f, uint64_t at, mnem__location to, uint64_t bytes,
+                                 uint64_t sum) {
+    const double start = mnem__seconds();
+    mnem__checksum checksum;
+    mnem__checksum_init(&checksum);
+    mnem__checksum_add(&checksum, &at, sizeof at);
+    mnem_status status = mnem__saved_read_to(f->fd, at, to, bytes, &checksum);
+    if (status == MNEM_OK && mnem__checksum_get(&checksum) != sum)
+        status = mnem__fail(
+            MNEM_BAD_FILE,
+            "swap file: another program changed the file; use a file that no other program writes");
+    return note_page(f, status, bytes, start, &f->bytes_in);
+}
+
+void mnem__swap_page_drop(mnem__swap_file *f, uint64_t at, uint64_t bytes) {
+    fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)bytes);
+    pthread_mutex_lock(&f->lock);
+    f->bytes_live -= bytes;
+    pthread_mutex_unlock(&f->lock);
 }

@@ -1,7 +1,10 @@
-/* swap_file.h: sequences that are set aside, in a file, written and read by a thread.
+/* swap_file.h: sequences that are set aside, in a file, written and read by a thread; and states
+ * of earlier positions (snapshot_store.h), written and read at once.
  *
- *   head    lane 0              lane 1              lane 2 ...
- *   [ ]     [ a save of it    ] [                 ] [ a save     ]   what isn't used is a hole
+ *   head    lane 0              lane 1              lane 2 ...          states
+ *   [ ]     [ a save of it    ] [                 ] [ a save     ]      [ ][ ][ ]
+ *
+ * What isn't used is a hole.
  *
  * A save is what saved.h puts into files: its sums say whether it came back as it went. In a folder
  * the file has no name: it goes with the process, however that ends. A file with a name is one
@@ -91,8 +94,9 @@ mnem_status mnem__swap_open(mnem__swap_file *file, const char *path, mnem_engine
 void mnem__swap_share(mnem__swap_file *file, const uint64_t *page_bytes);
 /* Forgets what the file held, and starts the thread. */
 mnem_status mnem__swap_begin(mnem__swap_file *file);
-/* No job is under way any more, nor will be: the file is the caller's, empty. */
-void mnem__swap_end(mnem__swap_file *file);
+/* No job is under way any more, nor will be: the file is the caller's. Its head says that it is
+ * nobody's. */
+void mnem__swap_stop(mnem__swap_file *file);
 void mnem__swap_close(mnem__swap_file *file);
 /* Of a save of the sequence, as its job has them. */
 uint64_t mnem__swap_bytes(const mnem__swap_file *file, const mnem_sequence *sequence);
@@ -116,6 +120,15 @@ mnem_status mnem__swap_read(mnem__swap_file *file, mnem__swap_job *job, mnem_seq
 /* True: what was begun is done, and nobody touches its sequence any more; the job's status says
  * how. wait: until it is. */
 bool mnem__swap_is_done(mnem__swap_file *file, const mnem__swap_job *job, bool wait);
+/* A page of an engine alone, at a place behind the regions of lanes; *sum: its checksum. Failures
+ * are counted. For the thread that steps. */
+mnem_status mnem__swap_page_write(mnem__swap_file *file, uint64_t at, mnem__location from,
+                                  uint64_t bytes, uint64_t *sum);
+mnem_status mnem__swap_page_read(mnem__swap_file *file, uint64_t at, mnem__location to,
+                                 uint64_t bytes, uint64_t sum);
+void mnem__swap_page_drop(mnem__swap_file *file, uint64_t at, uint64_t bytes);
+/* Where such pages begin. */
+uint64_t mnem__swap_pages_at(const mnem__swap_file *file);
 /* Nothing of the job is in the file any more; its disk is given back. No thread has it. */
 void mnem__swap_drop(mnem__swap_file *file, mnem__swap_job *job);
 

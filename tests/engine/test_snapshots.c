@@ -257,6 +257,34 @@ static void a_save_has_the_snapshots_too(void **state) {
     }
 }
 
+/* The last ones first; of those that stay, the positions don't change. */
+static void a_load_has_the_snapshots_that_fit(void **state) {
+    (void)state;
+    for (int32_t most = 0; most <= 7; most++) {
+        engine_case c;
+        mnem_sequence *s;
+        mnem_saved saved;
+        const int fd = new_file();
+        open_with(&c, 16, 12);
+        must(mnem_sequence_create(c.engine, &s));
+        check(&c, s, 150);
+        must(mnem_sequence_save(s, text, 0, fd, 0));
+        engine_case_close(&c);
+        open_with(&c, 16, most);
+        must(mnem_saved_open(c.engine, fd, 0, &saved));
+        must(mnem_sequence_create(c.engine, &s));
+        must(mnem_sequence_load(s, &saved, 150));
+        const int32_t used = most < 5 ? most : 5; /* of 150, 128, 96, 64 and 32 */
+        assert_int_equal(pages_of(&c).snapshots_used, used);
+        must(mnem_sequence_truncate(s, 149));
+        assert_int_equal(check(&c, s, 150), used > 1 ? 149 - 128 : 149);
+        must(mnem_sequence_truncate(s, 70));
+        assert_int_equal(check(&c, s, LENGTH), used > 3 ? 70 - 64 : 70);
+        close(fd);
+        engine_case_close(&c);
+    }
+}
+
 /* ---- random mixes ---- */
 
 static uint64_t state_;
@@ -266,6 +294,65 @@ static int32_t random_to(int32_t most) { /* 0 to most; xorshift64* */
     state_ ^= state_ << 25;
     state_ ^= state_ >> 27;
     return (int32_t)(state_ * 0x2545f4914f6cdd1d >> 33) % (most + 1);
+}
+
+/* A store in memory that is full, refuses and fails at random. */
+enum { SLOTS = 40, STATE_MOST = 1 << 14 };
+static struct {
+    uint8_t bytes[SLOTS][STATE_MOST];
+    bool taken[SLOTS];
+    mnem_engine *engine;
+    int32_t out, in;
+} shelf;
+
+static void *state_on(int32_t page) {
+    return mnem__location_host(mnem__kv_page_at(&shelf.engine->pages[MNEM__KV_STATES], page));
+}
+
+static int32_t shelf_write(void *context, int32_t page, int32_t position, int32_t tokens) {
+    (void)context;
+    int32_t slot = 0;
+    assert_in_range(tokens, 1, position);
+    if (random_to(7) == 0) return MNEM__STORE_NOT;
+    while (slot < SLOTS && shelf.taken[slot]) slot++;
+    if (slot == SLOTS || random_to(9) == 0) return MNEM__STORE_FULL;
+    memcpy(shelf.bytes[slot], state_on(page), shelf.engine->pages[MNEM__KV_STATES].page_bytes);
+    shelf.taken[slot] = true;
+    shelf.out++;
+    return slot;
+}
+
+static bool shelf_read(void *context, int32_t slot, int32_t page) {
+    (void)context;
+    assert_true(shelf.taken[slot]);
+    if (random_to(7) == 0) return false;
+    memcpy(state_on(page), shelf.bytes[slot], shelf.engine->pages[MNEM__KV_STATES].page_bytes);
+    shelf.in++;
+    return true;
+}
+
+static void shelf_drop(void *context, int32_t slot) {
+    (void)context;
+    assert_true(shelf.taken[slot]);
+    shelf.taken[slot] = false;
+}
+
+static void put_up_shelf(mnem_engine *e) {
+    memset(shelf.taken, 0, sizeof shelf.taken);
+    shelf.engine = e;
+    assert_true(e->pages[MNEM__KV_STATES].page_bytes <= STATE_MOST);
+    e->snapshots.store = (mnem__snapshot_store){shelf_write, shelf_read, shelf_drop, NULL};
+}
+
+/* A slot is taken exactly where a list has it. */
+static void check_shelf(const mnem__snapshots *x, int seed) {
+    int32_t found[SLOTS] = {0}, stored = 0;
+    for (int32_t l = 0; l < x->list_count; l++)
+        for (int32_t k = 0; k < x->lists[l].count; k++)
+            if (x->lists[l].at[k].page < 0) found[x->lists[l].at[k].slot]++, stored++;
+    for (int32_t i = 0; i < SLOTS; i++)
+        if ((found[i] > 0) != shelf.taken[i]) fail_msg("seed %d: slot %d", seed, i);
+    if (stored != x->stored) fail_msg("seed %d: %d stored", seed, stored);
 }
 
 /* Every page has as many references as tables and lists have it, and snapshots leave live states
@@ -279,9 +366,9 @@ static void check_books(const engine_case *c, int seed) {
         const mnem__snapshot_list *list = &e->snapshots.lists[i];
         const mnem__kv_table *t = &s->table[MNEM__KV_STATES];
         if (t->used) references[t->page[0]]++;
-        for (int32_t k = 0; e->snapshots.most && k < list->count; k++) {
-            references[list->at[k].page]++;
-            held[list->at[k].page]++;
+        for (int32_t k = 0; k < list->count; k++) {
+            if (list->at[k].page >= 0) references[list->at[k].page]++;
+            if (list->at[k].page >= 0) held[list->at[k].page]++;
             if (list->at[k].position > s->length ||
                 (k > 0 && list->at[k].position <= list->at[k - 1].position))
                 fail_msg("seed %d: snapshot %d at %d", seed, k, list->at[k].position);
@@ -301,10 +388,11 @@ static void check_books(const engine_case *c, int seed) {
 static void go(engine_case *c, mnem_sequence *s, int seed) {
     const int32_t length = mnem_sequence_length(s);
     const int32_t ready = s->ready, to = length + 1 + random_to(40);
-    const mnem__snapshot *near = c->engine->snapshots.most
-                                     ? mnem__snapshots_find(mnem__sequence_snapshots(s), length)
-                                     : NULL;
-    if (ready < length && ready != (near ? near->position : 0))
+    const mnem__snapshot *near = mnem__snapshots_find(mnem__sequence_snapshots(s), length);
+    /* With a store a snapshot may go, while the state that was read of it stays. */
+    const int32_t snapshot = near ? near->position : 0;
+    if (ready < snapshot ||
+        (ready < length && ready > snapshot && !c->engine->snapshots.store.write))
         fail_msg("seed %d: %d tokens go on from %d", seed, length, ready);
     if (to > LENGTH) return;
     if (random_to(3) == 0) {
@@ -314,38 +402,73 @@ static void go(engine_case *c, mnem_sequence *s, int seed) {
     if (check(c, s, to) != length - ready) fail_msg("seed %d: from %d of %d", seed, ready, length);
 }
 
+enum { SEQUENCES = 5 };
+
+/* A cut may leave the state where it is; then another one fetches it before the next step. */
+static void cut_back(mnem_sequence *s) {
+    const int32_t n = random_to(mnem_sequence_length(s));
+    if (random_to(2)) {
+        must(mnem_sequence_truncate(s, n));
+        return;
+    }
+    must(mnem__sequence_truncate_away(s, n));
+    if (random_to(1)) (void)mnem__sequence_put_away(s);
+}
+
+static void mix(engine_case *c, mnem_sequence **s, int seed) {
+    const int i = random_to(SEQUENCES - 1), k = random_to(SEQUENCES - 1);
+    if (!s[i] && !s[k]) {
+        must(mnem_sequence_create(c->engine, &s[i]));
+    } else if (!s[i]) {
+        const int32_t n = random_to(mnem_sequence_length(s[k]));
+        const int32_t stored = c->engine->snapshots.stored;
+        const mnem_status status = mnem_sequence_fork(s[k], n, &s[i]);
+        if (status == MNEM_OK) return;
+        assert_int_equal(status, MNEM_OVER_BUDGET); /* what could not be read is gone */
+        assert_true(!s[i] && c->engine->snapshots.stored < stored);
+    } else if (random_to(5) == 0) {
+        mnem_sequence_destroy(s[i]);
+        s[i] = NULL;
+    } else if (random_to(3) == 0) {
+        cut_back(s[i]);
+    } else {
+        must(mnem_sequence_truncate(s[i], mnem_sequence_length(s[i])));
+        go(c, s[i], seed);
+    }
+}
+
+static void mix_with(int seed, bool with_shelf) {
+    engine_case c;
+    mnem_sequence *s[SEQUENCES] = {0};
+    state_ = 0x9e3779b97f4a7c15 * (uint64_t)seed;
+    mnem_engine_options o = plain;
+    o.sequences = SEQUENCES;
+    o.chunk = 1 + random_to(70);
+    o.snapshots = random_to(with_shelf ? 6 : 20);
+    o.snapshot_tokens = 8 + random_to(60);
+    engine_case_open(&c, STATES, 0, &o);
+    if (with_shelf) put_up_shelf(c.engine);
+    for (int step = 0; step < 60; step++) {
+        mix(&c, s, seed);
+        check_books(&c, seed);
+        if (with_shelf) check_shelf(&c.engine->snapshots, seed);
+    }
+    for (int i = 0; i < SEQUENCES; i++) mnem_sequence_destroy(s[i]);
+    check_books(&c, seed);
+    if (with_shelf) check_shelf(&c.engine->snapshots, seed);
+    assert_int_equal(c.engine->snapshots.stored, 0);
+    engine_case_close(&c);
+}
+
 static void random_mixes_have_the_bits_of_a_text_that_never_was_cut(void **state) {
     (void)state;
-    for (int seed = 1; seed <= 60; seed++) {
-        enum { SEQUENCES = 5 };
-        engine_case c;
-        mnem_sequence *s[SEQUENCES] = {0};
-        state_ = 0x9e3779b97f4a7c15 * (uint64_t)seed;
-        mnem_engine_options o = plain;
-        o.sequences = SEQUENCES;
-        o.chunk = 1 + random_to(70);
-        o.snapshots = random_to(20);
-        o.snapshot_tokens = 8 + random_to(60);
-        engine_case_open(&c, STATES, 0, &o);
-        for (int step = 0; step < 60; step++) {
-            const int i = random_to(SEQUENCES - 1), k = random_to(SEQUENCES - 1);
-            if (!s[i]) {
-                if (!s[k])
-                    must(mnem_sequence_create(c.engine, &s[i]));
-                else
-                    must(mnem_sequence_fork(s[k], random_to(mnem_sequence_length(s[k])), &s[i]));
-            } else if (random_to(5) == 0) {
-                mnem_sequence_destroy(s[i]);
-                s[i] = NULL;
-            } else if (random_to(3) == 0) {
-                must(mnem_sequence_truncate(s[i], random_to(mnem_sequence_length(s[i]))));
-            } else {
-                go(&c, s[i], seed);
-            }
-            check_books(&c, seed);
-        }
-        engine_case_close(&c);
-    }
+    for (int seed = 1; seed <= 60; seed++) mix_with(seed, false);
+}
+
+static void a_store_that_fails_at_random_changes_no_bit(void **state) {
+    (void)state;
+    for (int seed = 1; seed <= 60; seed++) mix_with(seed, true);
+    assert_true(shelf.out > 60 && shelf.in > 60);
 }
 
 int main(void) {
@@ -358,7 +481,9 @@ int main(void) {
         cmocka_unit_test(what_costs_the_least_goes_first),
         cmocka_unit_test(a_stopped_step_goes_on_from_a_snapshot),
         cmocka_unit_test(a_save_has_the_snapshots_too),
+        cmocka_unit_test(a_load_has_the_snapshots_that_fit),
         cmocka_unit_test(random_mixes_have_the_bits_of_a_text_that_never_was_cut),
+        cmocka_unit_test(a_store_that_fails_at_random_changes_no_bit),
     };
     return cmocka_run_group_tests(tests, prepare, NULL);
 }

@@ -16,6 +16,7 @@
 
 #include "kit/kit_model.h"
 #include "serve/serve_case.h"
+#include "serve/serve_private.h"
 
 enum { STREAMS = 6, ASKS = 24, VOCAB = 96 };
 
@@ -40,7 +41,9 @@ static bool of_states;
 static uint64_t state_;
 static int32_t streams[STREAMS][SERVE_CONTEXT];
 static engine_case alone[MODELS];
-static struct { uint64_t tokens, cached, preemptions, swapped, recomputed, cancelled; } sum;
+static struct {
+    uint64_t tokens, cached, preemptions, swapped, recomputed, cancelled, states_out, states_in;
+} sum;
 
 static uint64_t random_bits(void) { /* xorshift64* */
     state_ ^= state_ >> 12;
@@ -124,13 +127,17 @@ static void open_load(load *l) {
     }
     engine_case_open(&l->c, models[l->model].path, budget, &engine);
     if (budget) must(mnem_ledger_budget_set(l->c.ledger, budget + (64 << 20))); /* for books */
-    const mnem_scheduler_options o = {.engine = l->c.engine,
-                                      .running = pick(0, 3) ? 0 : pick(1, sequences),
-                                      .queue_requests = ASKS,
-                                      .reserve = pick(1, 64),
-                                      .age_milliseconds = pick(0, 1) ? 1 : 0,
-                                      .no_sharing = pick(0, 7) == 0,
-                                      .swap = pick(0, 2) ? "." : NULL};
+    mnem_scheduler_options o = {.engine = l->c.engine,
+                                .running = pick(0, 3) ? 0 : pick(1, sequences),
+                                .queue_requests = ASKS,
+                                .reserve = pick(1, 64),
+                                .age_milliseconds = pick(0, 1) ? 1 : 0,
+                                .no_sharing = pick(0, 7) == 0,
+                                .swap = pick(0, 2) ? "." : NULL};
+    if (of_states && o.swap) {
+        if (pick(0, 3)) o.swap_bytes_per_s = 1e12;
+        if (pick(0, 1)) o.swap_bytes = (uint64_t)pick(1, 1 << 18);
+    }
     must(mnem_scheduler_create(&o, &l->scheduler));
 }
 
@@ -141,6 +148,35 @@ static void submit_some(load *l) {
     }
     if (pick(0, 200) == 0 && l->submitted > 0)
         mnem_scheduler_cancel(l->scheduler, l->ask[pick(0, l->submitted - 1)].number);
+}
+
+/* A byte of a state in the file is another one. */
+static void damage_state(mnem_scheduler *s) {
+    uint8_t byte = 0;
+    const int32_t slot = pick(0, SERVE_CONTEXT);
+    if (slot >= s->state_slots || !s->state_slot[slot].taken) return;
+    const off_t place = (off_t)(s->slots_at + s->slot_bytes * (uint64_t)slot) + pick(0, 8000);
+    assert_int_equal(pread(s->swap.fd, &byte, 1, place), 1);
+    byte ^= 0x41;
+    assert_int_equal(pwrite(s->swap.fd, &byte, 1, place), 1);
+}
+
+/* A slot is taken exactly where a list has it; returns the bytes of all. */
+static uint64_t check_slots(const mnem_scheduler *s) {
+    const mnem__snapshots *x = &s->engine->snapshots;
+    uint64_t bytes = 0;
+    int32_t stored = 0;
+    for (int32_t i = 0; i < s->state_slots; i++) {
+        int32_t found = 0;
+        for (int32_t l = 0; l < x->list_count; l++)
+            for (int32_t k = 0; k < x->lists[l].count; k++)
+                found += x->lists[l].at[k].page < 0 && x->lists[l].at[k].slot == i;
+        assert_int_equal(found > 0, s->state_slot[i].taken);
+        stored += found;
+        if (found) bytes += s->engine->pages[MNEM__KV_STATES].page_bytes;
+    }
+    assert_int_equal(stored, x->stored);
+    return bytes;
 }
 
 static void count(const load *l) {
@@ -154,7 +190,9 @@ static void count(const load *l) {
     sum.cancelled += stats.ended[MNEM_END_CANCELLED];
     assert_int_equal(stats.running + stats.waiting, 0);
     assert_int_equal(stats.queue_bytes, 0);
-    assert_int_equal(stats.swap_bytes_live, 0);
+    sum.states_out += stats.snapshots_out;
+    sum.states_in += stats.snapshots_in;
+    assert_int_equal(stats.swap_bytes_live, check_slots(l->scheduler));
     assert_int_equal(stats.pages_private + stats.pages_shared, 0);
     assert_int_equal(stats.pages_cached + stats.pages_free, stats.pages);
 }
@@ -173,6 +211,7 @@ static void run_load(int number) {
         if (steps == 200000) fail_msg("%s: no end", what);
         submit_some(&l);
         must(mnem_scheduler_step(l.scheduler, &more));
+        if (of_states && steps % 50 == 0) damage_state(l.scheduler);
     }
     mnem_ledger_info_get(l.c.ledger, &after);
     for (int32_t i = 0; i < l.asks; i++) {
@@ -196,10 +235,12 @@ static void every_request_says_what_it_says_alone(void **state) {
         run_load(i);
     }
     print_message("%d loads: %llu tokens, %llu of prompts shared, set aside %llu times, read back "
-                  "%llu, %llu tokens computed again, %llu requests cancelled\n",
+                  "%llu, %llu tokens computed again, %llu requests cancelled, %llu states to the "
+                  "swap file, %llu from it\n",
                   loads, (unsigned long long)sum.tokens, (unsigned long long)sum.cached,
                   (unsigned long long)sum.preemptions, (unsigned long long)sum.swapped,
-                  (unsigned long long)sum.recomputed, (unsigned long long)sum.cancelled);
+                  (unsigned long long)sum.recomputed, (unsigned long long)sum.cancelled,
+                  (unsigned long long)sum.states_out, (unsigned long long)sum.states_in);
 }
 
 static int set_up(void **state) {

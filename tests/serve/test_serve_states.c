@@ -1,8 +1,12 @@
 /* test_serve_states.c: requests to a model with recurrent layers: what they share through snapshots
- * of states, and how many are served by few states. */
+ * of states, in memory and in the swap file, and how many are served by few states. */
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "serve/serve_case.h"
+#include "serve/serve_private.h"
 
 enum { CLIENTS = 8, SEQUENCES = 16, END = 7, EVERY = 100 };
 
@@ -35,15 +39,27 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static void open_with(const mnem_engine_options *options, uint64_t budget) {
+/* swap: a file so fast that nothing is computed again for its own sake; NULL: none. */
+static bool keeps;
+
+static void open_swap(const mnem_engine_options *options, uint64_t budget, const char *swap,
+                      uint64_t swap_bytes) {
     engine_case_open(&c, model, budget, options);
     if (budget) must(mnem_ledger_budget_set(c.ledger, budget + (64 << 20)));
     const mnem_scheduler_options o = {.engine = c.engine,
                                       .running = CLIENTS,
                                       .queue_requests = CLIENTS,
                                       .ends = &end_of_turn,
-                                      .end_count = 1};
+                                      .end_count = 1,
+                                      .swap = swap,
+                                      .swap_bytes = swap_bytes,
+                                      .keep_cache = keeps,
+                                      .swap_bytes_per_s = 1e12};
     must(mnem_scheduler_create(&o, &scheduler));
+}
+
+static void open_with(const mnem_engine_options *options, uint64_t budget) {
+    open_swap(options, budget, NULL, 0);
 }
 
 static void close_all(void) {
@@ -85,20 +101,22 @@ static void three_states_serve_eight_clients(void **state) {
         engine_case_open(&c, model, budget, &o);
         engine_case_close(&c);
     }
-    memset(ask, 0, sizeof ask);
-    open_with(&o, budget);
-    assert_int_equal(c.plan.states, 3);
-    for (uint32_t i = 0; i < CLIENTS; i++) {
-        say(&ask[i], 0, 40, i);
-        set(&ask[i], 40, 30);
-        submit(&ask[i]);
+    for (int swap = 0; swap < 2; swap++) {
+        memset(ask, 0, sizeof ask);
+        open_swap(&o, budget, swap ? "." : NULL, 0);
+        assert_int_equal(c.plan.states, 3);
+        for (uint32_t i = 0; i < CLIENTS; i++) {
+            say(&ask[i], 0, 40, i);
+            set(&ask[i], 40, 30);
+            submit(&ask[i]);
+        }
+        serve_run(scheduler, 10000);
+        for (int i = 0; i < CLIENTS; i++) {
+            serve_ask_check(&ask[i], "eight clients");
+            assert_int_equal(ask[i].result.tokens, 30);
+        }
+        close_all();
     }
-    serve_run(scheduler, 10000);
-    for (int i = 0; i < CLIENTS; i++) {
-        serve_ask_check(&ask[i], "eight clients");
-        assert_int_equal(ask[i].result.tokens, 30);
-    }
-    close_all();
 }
 
 /* What a state costs is weighed against the time that a larger chunk, or a matrix in memory, saves
@@ -187,12 +205,186 @@ static void eight_conversations_share_what_they_begin_with(void **state) {
     close_all();
 }
 
+/* ---- states in the swap file ---- */
+
+static mnem_scheduler_stats stats_now(void) {
+    mnem_scheduler_stats stats;
+    mnem_scheduler_stats_get(scheduler, &stats);
+    return stats;
+}
+
+/* The smallest budget whose plan has three states, and pages for all conversations. */
+static uint64_t budget_of_three(const mnem_engine_options *o) {
+    uint64_t budget = engine_case_least(model, o);
+    for (c.plan.states = 0; c.plan.states < 3; budget += 4 << 10) {
+        engine_case_open(&c, model, budget, o);
+        engine_case_close(&c);
+    }
+    assert_int_equal(c.plan.states, 3);
+    assert_int_equal(c.plan.snapshots, 0);
+    return budget - (4 << 10);
+}
+
+static const mnem_engine_options few = {.context = SERVE_CONTEXT,
+                                        .kv = MNEM_KV_F32,
+                                        .threads = 1,
+                                        .chunk = 32,
+                                        .sequences = SEQUENCES,
+                                        .logits_rows = 3,
+                                        .pages_fill = true,
+                                        .pages_tokens = SEQUENCES * SERVE_CONTEXT,
+                                        .snapshot_tokens = EVERY};
+
+enum { FIRST = 60, NEW = 25, ASKS = 3, ANSWER = 8, TURNS = 3 };
+
+/* |system 20 E|user 37 E|asks 3|, then in each turn |answer 15 E|user 9 E|asks 3|. */
+static int32_t say_turn(serve_ask *a, int turn, uint32_t who) {
+    const int32_t from = turn ? FIRST + (turn - 1) * NEW : 0, to = FIRST + turn * NEW;
+    say(a, from, to - from + ASKS, 1000 * who + (uint32_t)turn);
+    if (turn == 0) a->prompt[19] = END;
+    if (turn > 0) a->prompt[from + 15] = END;
+    a->prompt[to - 1] = END;
+    return to + ASKS;
+}
+
+static serve_ask talk[TURNS][CLIENTS];
+
+static void make_talk(void) {
+    memset(talk, 0, sizeof talk);
+    for (int turn = 0; turn < TURNS; turn++)
+        for (int i = 0; i < CLIENTS; i++) {
+            serve_ask *a = &talk[turn][i];
+            if (turn) memcpy(a->prompt, talk[turn - 1][i].prompt, sizeof a->prompt);
+            set(a, say_turn(a, turn, (uint32_t)i), ANSWER);
+        }
+}
+
+/* Tokens that a turn runs, if nothing runs again. */
+static uint64_t fresh_of(int turn) {
+    return (turn ? NEW : FIRST) + ASKS + ANSWER - 1;
+}
+
+/* A turn of some conversations at a time; returns the tokens that ran again. */
+static uint64_t run_turn(int turn, int together) {
+    const uint64_t before = tokens_run();
+    for (int i = 0; i < CLIENTS; i++) {
+        submit(&talk[turn][i]);
+        if ((i + 1) % together == 0) serve_run(scheduler, 1000);
+    }
+    for (int i = 0; i < CLIENTS; i++) serve_ask_check(&talk[turn][i], "a turn");
+    assert_true(tokens_run() - before >= CLIENTS * fresh_of(turn));
+    return tokens_run() - before - CLIENTS * fresh_of(turn);
+}
+
+/* All turns; most: tokens of one conversation's turn that may run again. Nothing is taken on the
+ * way. */
+static uint64_t run_talk(int together, uint64_t most) {
+    mnem_ledger_info begin, end;
+    uint64_t again = 0;
+    make_talk();
+    mnem_ledger_info_get(c.ledger, &begin);
+    for (int turn = 0; turn < TURNS; turn++) {
+        const uint64_t here = run_turn(turn, together);
+        assert_true(here <= CLIENTS * most);
+        again += here;
+    }
+    mnem_ledger_info_get(c.ledger, &end);
+    assert_true(end.bytes_peak == begin.bytes_peak);
+    return again;
+}
+
+/* Eight conversations, one after another or all at once, with and without a file. */
+static void a_snapshot_in_the_swap_file_is_gone_on_from(void **state) {
+    (void)state;
+    const uint64_t budget = budget_of_three(&few);
+    for (int together = 1; together <= CLIENTS; together += CLIENTS - 1) {
+        uint64_t again[2];
+        for (int swap = 0; swap < 2; swap++) {
+            open_swap(&few, budget, swap ? "." : NULL, 0);
+            again[swap] = run_talk(together, swap ? 16 : SERVE_CONTEXT);
+            const mnem_scheduler_stats stats = stats_now();
+            print_message("%d at a time, %s swap: %d tokens of prompts ran again, %d states out, "
+                          "%d in\n",
+                          together, swap ? "with" : "without", (int)again[swap],
+                          (int)stats.snapshots_out, (int)stats.snapshots_in);
+            assert_int_equal(stats.swap_failures, 0);
+            if (swap) assert_true(stats.snapshots_in >= CLIENTS * (TURNS - 1));
+            close_all();
+        }
+        assert_true(again[0] > 16 * CLIENTS * (TURNS - 1));
+    }
+}
+
+/* What could not be written runs again, as without the file. */
+static void a_full_disk_costs_only_the_snapshots(void **state) {
+    (void)state;
+    open_swap(&few, budget_of_three(&few), ".", 0);
+    const int full = open("/dev/full", O_RDWR);
+    assert_true(full >= 0 && dup2(full, scheduler->swap.fd) >= 0);
+    close(full);
+    assert_true(run_talk(1, SERVE_CONTEXT) > 0);
+    const mnem_scheduler_stats stats = stats_now();
+    assert_true(stats.swap_failures > 0);
+    assert_int_equal(stats.snapshots_out, 0);
+    assert_int_equal(stats.swap_bytes_live, 0);
+    close_all();
+}
+
+/* Of more states than the file may have those stay that cost the most tokens. */
+static void a_small_file_keeps_some(void **state) {
+    (void)state;
+    mnem_engine_pages pages;
+    mnem_engine_pages_get(alone.engine, &pages);
+    open_swap(&few, budget_of_three(&few), ".", 5 * pages.state_bytes);
+    run_talk(1, SERVE_CONTEXT);
+    const mnem_scheduler_stats stats = stats_now();
+    assert_true(stats.snapshots_out > 5);
+    assert_true(stats.swap_bytes_live <= 5 * pages.state_bytes);
+    assert_int_equal(stats.swap_failures, 0);
+    close_all();
+}
+
+/* More conversations than live states: their states are in the file when the server ends. */
+static void a_kept_cache_has_the_states_that_were_in_the_file(void **state) {
+    (void)state;
+    static const char path[] = "states.swap";
+    mnem_engine_options o = few;
+    o.snapshots = SEQUENCES; /* room for them, at the next start */
+    keeps = true;
+    make_talk();
+    open_swap(&few, budget_of_three(&few), path, 0);
+    run_turn(0, 1);
+    assert_true(stats_now().snapshots_out >= CLIENTS);
+    close_all();
+    o.pages_fill = false;
+    open_swap(&o, 0, path, 0);
+    for (int i = 0; i < CLIENTS; i++) { /* all that was run, and what goes on from it */
+        serve_ask *a = &talk[1][i];
+        const int32_t n = FIRST + ASKS;
+        memcpy(a->prompt, talk[0][i].prompt, sizeof a->prompt);
+        memcpy(a->prompt + n, talk[0][i].got, (ANSWER - 1) * sizeof *a->prompt);
+        say(a, n + ANSWER - 1, NEW, (uint32_t)i);
+        set(a, n + ANSWER - 1 + NEW, ANSWER);
+        submit(a);
+        serve_run(scheduler, 1000);
+        serve_ask_check(a, "after a restart");
+        assert_int_equal(a->result.cached_tokens, n + ANSWER - 1);
+    }
+    close_all();
+    keeps = false;
+    remove(path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(three_states_serve_eight_clients),
         cmocka_unit_test(states_come_before_large_chunks_and_before_what_streams),
         cmocka_unit_test(a_second_turn_runs_what_is_new_again_and_little_more),
         cmocka_unit_test(eight_conversations_share_what_they_begin_with),
+        cmocka_unit_test(a_snapshot_in_the_swap_file_is_gone_on_from),
+        cmocka_unit_test(a_full_disk_costs_only_the_snapshots),
+        cmocka_unit_test(a_small_file_keeps_some),
+        cmocka_unit_test(a_kept_cache_has_the_states_that_were_in_the_file),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -62,15 +62,19 @@ static int64_t line_of(const json_t *plan, const char *tag) {
     return 0;
 }
 
-static void assert_states(tool_result r, int states, int snapshots) {
+static void assert_states_every(tool_result r, int states, int snapshots, int every) {
     json_t *plan = json_of(&r, 0);
     assert_int_equal(number(plan, "states"), states);
     assert_int_equal(number(plan, "snapshots"), snapshots);
-    assert_int_equal(number(plan, "snapshot_tokens"), snapshots ? 512 : 0);
+    assert_int_equal(number(plan, "snapshot_tokens"), snapshots ? every : 0);
     assert_int_equal(number(plan, "state_bytes"), STATE);
     assert_int_equal(line_of(plan, "live states"), (states * STATE + 4095) / 4096 * 4096);
     assert_int_equal(line_of(plan, "state snapshots"), (snapshots * STATE + 4095) / 4096 * 4096);
     json_decref(plan);
+}
+
+static void assert_states(tool_result r, int states, int snapshots) {
+    assert_states_every(r, states, snapshots, 512);
 }
 
 /* As mnem run has them: a chat and a prompt cache keep snapshots, up to 8 and one for every 512
@@ -84,6 +88,9 @@ static void states_and_snapshots_have_a_line_each(void **state) {
                       at("cache")),
                   1, 8);
     assert_states(RUN("plan", recurrent, "--json", "--memory", memory, "--sequences", "3"), 3, 0);
+    assert_states_every(RUN("plan", recurrent, "--json", "--memory", memory, "--ctx", "256",
+                            "--snapshot-tokens", "64"),
+                        1, 8 + 256 / 64, 64);
     tool_result r = RUN("plan", recurrent, "--memory", memory);
     assert_non_null(strstr(r.out, "  states   1 live state and 8 snapshots, of 11 KiB each; "));
     r = RUN("plan", recurrent, "--memory", memory, "--sequences", "3", "-v");

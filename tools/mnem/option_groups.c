@@ -58,6 +58,10 @@ const tool_option tool_shape_options[] = {
     TOOL_CTX_OPTION(AT(context),
                     "the largest that fits, up to 4096 and the model's context length"),
     TOOL_GROUP(tool_pass_options, 0),
+    {"snapshot-tokens", 0, "N", TOOL_VALUE_COUNT, AT(snapshot_tokens), .least = 1,
+     .most = INT32_MAX,
+     .help = "in models with recurrent layers: keep a snapshot of their states at every N tokens; "
+             "after an edit of a text up to N tokens are computed again (default: 512)"},
     {0},
 };
 

@@ -92,6 +92,7 @@ const char *tool_option_path(const tool_args *args, const tool_option *option);
 typedef struct tool_session_asked {
     uint64_t memory;
     int32_t context, threads, chunk;
+    int32_t snapshot_tokens;
     int32_t kv; /* mnem_kv_choice */
     bool page_cache;
     tool_texts lora; /* FILE[:SCALE] */
@@ -106,7 +107,7 @@ extern const tool_option
     tool_session_options[]; /* all but trace, pre, device, capacity; these are: */
 extern const tool_option tool_memory_options[]; /* a uint64_t */
 extern const tool_option tool_model_options[];  /* tool_args.model */
-extern const tool_option tool_shape_options[];  /* context, and tool_pass_options */
+extern const tool_option tool_shape_options[];  /* context, snapshots, and tool_pass_options */
 extern const tool_option tool_pass_options[];   /* threads, KV and chunk */
 /* A session's --ctx, with the verb's default. */
 #define TOOL_CTX_OPTION(at, fallback)                                                              \

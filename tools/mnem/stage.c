@@ -96,6 +96,7 @@ static void set_options(tool_stage *stage) {
     o->context = asked->context;
     o->threads = asked->threads;
     o->chunk = asked->chunk;
+    o->snapshot_tokens = asked->snapshot_tokens;
     o->kv = (mnem_kv_choice)asked->kv;
     o->page_cache = asked->page_cache;
     o->comm = tool_ranks();

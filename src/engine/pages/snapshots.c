@@ -1,7 +1,8 @@
 /* snapshots.c: which states of earlier positions are kept.
  *
- * Invariant: a page of a list has a reference for each list that has it. Cost: O(lists x entries)
- * where one must go, else O(entries). */
+ * Invariant: a page of a list has a reference for each list that has it; a slot of the store is in
+ * a list, or free. Cost: O(lists x entries) where one must go, its square where the store is full,
+ * else O(entries). */
 #include "engine/pages/snapshots.h"
 
 #include <string.h>
@@ -21,27 +22,63 @@ static void hold(mnem__snapshots *x, int32_t page) {
     if (x->held[page]++ == 0) x->used++;
 }
 
-static void drop(mnem__snapshots *x, mnem__snapshot_list *list, int32_t index) {
-    const int32_t page = list->at[index].page;
+static void let_go(mnem__snapshots *x, int32_t page) {
     if (--x->held[page] == 0) x->used--;
     mnem__kv_pages_give(x->pages, page);
+}
+
+static bool has_slot(const mnem__snapshot *s, int32_t slot) {
+    return s->page < 0 && s->slot == slot;
+}
+
+/* No list has the slot any more, unless another one still does. */
+static void leave_slot(mnem__snapshots *x, int32_t slot) {
+    x->stored--;
+    for (int32_t l = 0; l < x->list_count; l++)
+        for (int32_t i = 0; i < x->lists[l].count; i++)
+            if (has_slot(&x->lists[l].at[i], slot)) return;
+    if (x->store.drop) x->store.drop(x->store.context, slot);
+}
+
+static void drop(mnem__snapshots *x, mnem__snapshot_list *list, int32_t index) {
+    const mnem__snapshot gone = list->at[index];
     list->count--;
     memmove(&list->at[index], &list->at[index + 1],
             (size_t)(list->count - index) * sizeof *list->at);
+    if (gone.page >= 0)
+        let_go(x, gone.page);
+    else
+        leave_slot(x, gone.slot);
+}
+
+/* Drops what is in the slot from all lists. */
+static void drop_slot(mnem__snapshots *x, int32_t slot) {
+    for (int32_t l = 0; l < x->list_count; l++)
+        for (int32_t i = x->lists[l].count; i-- > 0;)
+            if (has_slot(&x->lists[l].at[i], slot)) drop(x, &x->lists[l], i);
+}
+
+/* Tokens that would run again without it. */
+static int32_t tokens_of(const mnem__snapshot_list *list, int32_t index) {
+    const mnem__snapshot *s = &list->at[index];
+    return s->position - (index > 0 ? s[-1].position : 0);
 }
 
 /* What it would cost to lose it: tokens, the more the later it was used. */
 static double cost_of(const mnem__snapshots *x, const mnem__snapshot_list *list, int32_t index) {
     const mnem__snapshot *s = &list->at[index];
-    const double tokens = s->position - (index > 0 ? s[-1].position : 0);
-    const double most = x->most, age = (double)(x->clock - s->used);
+    const double tokens = tokens_of(list, index);
+    const double most = x->most + x->stored, age = (double)(x->clock - s->used);
     return tokens * (s->asked ? ASKED_WORTH : 1) * most / (most + age);
 }
 
 /* Of a new one behind all of the list. */
+static int32_t tokens_of_new(const mnem__snapshot_list *list, int32_t position) {
+    return position - (list->count > 0 ? list->at[list->count - 1].position : 0);
+}
+
 static double cost_of_new(const mnem__snapshot_list *list, int32_t position, bool asked) {
-    const int32_t before = list->count > 0 ? list->at[list->count - 1].position : 0;
-    return (double)(position - before) * (asked ? ASKED_WORTH : 1);
+    return (double)tokens_of_new(list, position) * (asked ? ASKED_WORTH : 1);
 }
 
 /* The page that costs the least to lose, of those that only lists have: as much as the list to
@@ -53,6 +90,7 @@ static int32_t cheapest(mnem__snapshots *x, double *cost) {
     memset(x->cost, 0, (size_t)x->pages->count * sizeof *x->cost);
     for (int32_t l = 0; l < x->list_count; l++)
         for (int32_t i = 0; i < x->lists[l].count; i++) {
+            if (x->lists[l].at[i].page < 0) continue;
             double *of = &x->cost[x->lists[l].at[i].page];
             const double here = cost_of(x, &x->lists[l], i);
             if (here > *of) *of = here;
@@ -60,18 +98,96 @@ static int32_t cheapest(mnem__snapshots *x, double *cost) {
     for (int32_t l = 0; l < x->list_count; l++)
         for (int32_t i = 0; i < x->lists[l].count; i++) {
             const int32_t p = x->lists[l].at[i].page;
-            if (x->held[p] == x->pages->references[p] && (found < 0 || x->cost[p] < x->cost[found]))
+            if (p >= 0 && x->held[p] == x->pages->references[p] &&
+                (found < 0 || x->cost[p] < x->cost[found]))
                 found = p;
         }
     *cost = found < 0 ? 0 : x->cost[found];
     return found;
 }
 
-static void drop_page(mnem__snapshots *x, int32_t page) {
+/* ---- the store ---- */
+
+/* What a slot is worth to the list to which it is worth most. */
+static double cost_of_slot(const mnem__snapshots *x, int32_t slot) {
+    double most = 0;
+    for (int32_t l = 0; l < x->list_count; l++)
+        for (int32_t i = 0; i < x->lists[l].count; i++) {
+            if (!has_slot(&x->lists[l].at[i], slot)) continue;
+            const double here = cost_of(x, &x->lists[l], i);
+            if (here > most) most = here;
+        }
+    return most;
+}
+
+bool mnem__snapshots_drop_stored(mnem__snapshots *x, double cost) {
+    int32_t found = -1;
+    for (int32_t l = 0; l < x->list_count; l++)
+        for (int32_t i = 0; i < x->lists[l].count; i++) {
+            const mnem__snapshot *s = &x->lists[l].at[i];
+            if (s->page >= 0) continue;
+            const double here = cost_of_slot(x, s->slot);
+            if (here < cost) found = s->slot, cost = here;
+        }
+    if (found >= 0) drop_slot(x, found);
+    return found >= 0;
+}
+
+/* The slot that the page's bytes are in; below 0: they are not. */
+static int32_t write_to_store(mnem__snapshots *x, int32_t page, int32_t position, int32_t tokens,
+                              double cost) {
+    if (!x->store.write) return MNEM__STORE_NOT;
+    for (;;) {
+        const int32_t slot = x->store.write(x->store.context, page, position, tokens);
+        if (slot != MNEM__STORE_FULL || !mnem__snapshots_drop_stored(x, cost)) return slot;
+    }
+}
+
+/* Stores a page of lists; below 0: it could not be. */
+static int32_t store_page(mnem__snapshots *x, int32_t page, double cost) {
+    int32_t position = 0, tokens = 0;
+    for (int32_t l = 0; l < x->list_count; l++)
+        for (int32_t i = 0; i < x->lists[l].count; i++)
+            if (x->lists[l].at[i].page == page) {
+                position = x->lists[l].at[i].position;
+                tokens = mnem__max_i32(tokens, tokens_of(&x->lists[l], i));
+            }
+    return write_to_store(x, page, position, tokens, cost);
+}
+
+/* Lists do without the page: they have it in the store, or not at all. */
+static void move_out(mnem__snapshots *x, int32_t page, double cost) {
+    const int32_t slot = store_page(x, page, cost);
+    for (int32_t l = 0; l < x->list_count; l++)
+        for (int32_t i = x->lists[l].count; i-- > 0;) {
+            mnem__snapshot *s = &x->lists[l].at[i];
+            if (s->page != page) continue;
+            if (slot < 0) {
+                drop(x, &x->lists[l], i);
+                continue;
+            }
+            s->page = -1;
+            s->slot = slot;
+            x->stored++;
+            let_go(x, page);
+        }
+}
+
+bool mnem__snapshots_fetch(mnem__snapshots *x, const mnem__snapshot *snapshot, int32_t page) {
+    const int32_t slot = snapshot->slot;
+    if (x->store.read && x->store.read(x->store.context, slot, page)) return true;
+    drop_slot(x, slot);
+    return false;
+}
+
+void mnem__snapshots_detach(mnem__snapshots *x) {
+    x->store = (mnem__snapshot_store){0};
     for (int32_t l = 0; l < x->list_count; l++)
         for (int32_t i = x->lists[l].count; i-- > 0;)
-            if (x->lists[l].at[i].page == page) drop(x, &x->lists[l], i);
+            if (x->lists[l].at[i].page < 0) drop(x, &x->lists[l], i);
 }
+
+/* ---- memory ---- */
 
 static void drop_cheapest_of(mnem__snapshots *x, mnem__snapshot_list *list) {
     int32_t found = 0;
@@ -88,31 +204,75 @@ static bool make_room(mnem__snapshots *x, const mnem__snapshot_list *list, int32
     const int32_t page = cheapest(x, &cost);
     if (page < 0) return false;
     if (!asked && cost >= cost_of_new(list, position, asked)) return false;
-    drop_page(x, page);
+    move_out(x, page, cost);
+    return true;
+}
+
+/* Behind all that the list has. */
+static void append(mnem__snapshots *x, mnem__snapshot_list *list, mnem__snapshot snapshot) {
+    if (list->count == x->each) drop_cheapest_of(x, list);
+    snapshot.used = x->clock;
+    list->at[list->count++] = snapshot;
+    if (snapshot.page < 0)
+        x->stored++;
+    else
+        hold(x, snapshot.page);
+}
+
+static bool append_stored(mnem__snapshots *x, mnem__snapshot_list *list, int32_t position,
+                          int32_t page, bool asked) {
+    const int32_t slot = write_to_store(x, page, position, tokens_of_new(list, position),
+                                        cost_of_new(list, position, asked));
+    if (slot < 0) return false;
+    append(x, list,
+           (mnem__snapshot){.position = position, .page = -1, .slot = slot, .asked = asked});
     return true;
 }
 
 void mnem__snapshots_take(mnem__snapshots *x, mnem__snapshot_list *list, int32_t position,
                           int32_t page, bool asked) {
     mnem__snapshot *there = mnem__snapshots_find(list, position);
-    if (x->most == 0 || position == 0) return;
+    if (!mnem__snapshots_any(x) || position == 0) return;
     x->clock++;
     if (there && there->position == position) {
         there->asked |= asked;
         there->used = x->clock;
         return;
     }
-    if (x->held[page] == 0 && !make_room(x, list, position, asked)) return;
-    if (list->count == x->each) drop_cheapest_of(x, list);
-    list->at[list->count++] = (mnem__snapshot){position, page, asked, x->clock};
+    if (x->held[page] > 0 || make_room(x, list, position, asked))
+        append(x, list, (mnem__snapshot){.position = position, .page = page, .asked = asked});
+    else
+        (void)append_stored(x, list, position, page, asked);
+}
+
+void mnem__snapshots_insert(mnem__snapshots *x, mnem__snapshot_list *list, int32_t position,
+                            int32_t page) {
+    int32_t i = list->count;
+    if (x->used == x->most || list->count == x->each) return;
+    while (i > 0 && list->at[i - 1].position > position) i--;
+    if (i > 0 && list->at[i - 1].position == position) return;
+    memmove(&list->at[i + 1], &list->at[i], (size_t)(list->count - i) * sizeof *list->at);
+    list->at[i] = (mnem__snapshot){.position = position, .page = page, .used = x->clock};
+    list->count++;
     hold(x, page);
+}
+
+bool mnem__snapshots_put_away(mnem__snapshots *x, mnem__snapshot_list *list, int32_t position,
+                              int32_t page) {
+    const mnem__snapshot *there = mnem__snapshots_find(list, position);
+    if (there && there->position == position) return true;
+    x->clock++;
+    return append_stored(x, list, position, page, true);
 }
 
 void mnem__snapshots_share(mnem__snapshots *x, const mnem__snapshot_list *from, int32_t n,
                            mnem__snapshot_list *to) {
     for (int32_t i = 0; i < from->count && from->at[i].position <= n; i++) {
         to->at[to->count++] = from->at[i];
-        hold(x, from->at[i].page);
+        if (from->at[i].page < 0)
+            x->stored++;
+        else
+            hold(x, from->at[i].page);
     }
 }
 

@@ -282,28 +282,34 @@ static mnem_status read_page(const mnem_sequence *s, const mnem_saved *saved, in
     return sum == mnem__checksum_get(&checksum) ? MNEM_OK : damaged("a page");
 }
 
+/* A state of the save into a page; index: in the file, of tokens up to position. */
+static mnem_status read_record(const mnem_sequence *s, const mnem_saved *saved,
+                               const mnem__saved_header *h, int32_t index, int32_t position,
+                               int32_t page) {
+    const mnem__kv_pages *pages = &s->engine->pages[MNEM__KV_STATES];
+    mnem__checksum checksum = mnem__saved_page_sum(MNEM__KV_STATES, position, saved->ids_checksum);
+    uint64_t record_bytes, place, sum;
+    uint64_t at = saved->offset + mnem__saved_states_at(s->engine, h, &record_bytes) +
+                  record_bytes * (uint64_t)index;
+    MNEM__TRY(mnem__saved_read(saved->fd, at, &place, sizeof place));
+    if (place != (uint64_t)position) return damaged("a state");
+    at += sizeof place;
+    MNEM__TRY(mnem__saved_read_to(saved->fd, at, mnem__kv_page_at(pages, page), pages->page_bytes,
+                                  &checksum));
+    MNEM__TRY(mnem__saved_read(saved->fd, at + pages->page_bytes, &sum, sizeof sum));
+    return sum == mnem__checksum_get(&checksum) ? MNEM_OK : damaged("a state");
+}
+
 /* The state, and the tokens behind what the sequence has. */
 static mnem_status read_state(mnem_sequence *s, const mnem_saved *saved,
                               const mnem__saved_header *h) {
-    const mnem__kv_pages *pages = &s->engine->pages[MNEM__KV_STATES];
     int32_t *ids = mnem__sequence_history(s) + s->length;
     const size_t n = (size_t)(s->load.n - s->length);
-    mnem__checksum checksum =
-        mnem__saved_page_sum(MNEM__KV_STATES, s->load.ready, saved->ids_checksum);
-    uint64_t record_bytes, position, sum;
-    uint64_t at = saved->offset + mnem__saved_states_at(s->engine, h, &record_bytes) +
-                  record_bytes * (uint64_t)s->load.state;
-    MNEM__TRY(mnem__saved_read(saved->fd, at, &position, sizeof position));
-    if (position != (uint64_t)s->load.ready) return damaged("a state");
-    at += sizeof position;
     MNEM__TRY(mnem__saved_read(saved->fd,
                                saved->offset + sizeof *h + (uint64_t)s->length * sizeof *ids, ids,
                                n * sizeof *ids));
     MNEM__TRY(check_ids(s->engine, ids, n));
-    MNEM__TRY(mnem__saved_read_to(saved->fd, at, mnem__kv_page_at(pages, s->load.state_page),
-                                  pages->page_bytes, &checksum));
-    MNEM__TRY(mnem__saved_read(saved->fd, at + pages->page_bytes, &sum, sizeof sum));
-    return sum == mnem__checksum_get(&checksum) ? MNEM_OK : damaged("a state");
+    return read_record(s, saved, h, s->load.state, s->load.ready, s->load.state_page);
 }
 
 mnem_status mnem_sequence_load_read(mnem_sequence *s, const mnem_saved *saved) {
@@ -346,7 +352,7 @@ static void take_state(mnem_sequence *s) {
     mnem__kv_pages_cut(&e->pages[MNEM__KV_STATES], table, 0);
     table->page[0] = s->load.state_page;
     table->used = 1;
-    if (e->snapshots.most > 0)
+    if (mnem__snapshots_any(&e->snapshots))
         mnem__snapshots_take(&e->snapshots, mnem__sequence_snapshots(s), s->load.ready,
                              s->load.state_page, true);
 }
@@ -367,7 +373,39 @@ mnem_status mnem_sequence_load_end(mnem_sequence *s, const mnem_saved *saved, mn
     return read;
 }
 
+/* One of the save's snapshots, behind what the sequence had before; false: there are no more. */
+static bool load_snapshot(mnem_sequence *s, const mnem_saved *saved, const mnem__saved_header *h,
+                          int32_t index, int32_t before) {
+    mnem__kv_pages *pages = &s->engine->pages[MNEM__KV_STATES];
+    uint64_t record_bytes, position;
+    const uint64_t at = saved->offset + mnem__saved_states_at(s->engine, h, &record_bytes);
+    if (mnem__saved_read(saved->fd, at + record_bytes * (uint64_t)index, &position,
+                         sizeof position) != MNEM_OK)
+        return false;
+    if (position <= (uint64_t)before || position >= (uint64_t)s->ready) return false;
+    const int32_t page = mnem__kv_pages_take(pages);
+    const mnem_status read = read_record(s, saved, h, index, (int32_t)position, page);
+    if (read == MNEM_OK)
+        mnem__snapshots_insert(&s->engine->snapshots, mnem__sequence_snapshots(s),
+                               (int32_t)position, page);
+    mnem__kv_pages_give(pages, page); /* the list has it */
+    return read == MNEM_OK;
+}
+
+/* Snapshots before the state, as many as have room, the last ones first. They only save time: what
+ * can't be read is left out. */
+static void load_snapshots(mnem_sequence *s, const mnem_saved *saved, int32_t before) {
+    const mnem__snapshots *x = &s->engine->snapshots;
+    const mnem__saved_header h = header_of(s->engine, saved->from, saved->length,
+                                           saved->first_window, saved->ready, saved->states);
+    for (int32_t i = s->load.state; i-- > 0 && x->used < x->most;)
+        if (!load_snapshot(s, saved, &h, i, before)) return;
+}
+
 mnem_status mnem_sequence_load(mnem_sequence *s, const mnem_saved *saved, int32_t n) {
+    const int32_t before = s->length;
     MNEM__TRY(mnem_sequence_load_begin(s, saved, n));
-    return mnem_sequence_load_end(s, saved, mnem_sequence_load_read(s, saved));
+    MNEM__TRY(mnem_sequence_load_end(s, saved, mnem_sequence_load_read(s, saved)));
+    if (mnem__engine_has_states(s->engine)) load_snapshots(s, saved, before);
+    return MNEM_OK;
 }

@@ -12,12 +12,14 @@
 #include "engine/saved/saved_private.h"
 #include "mnem/supports.h"
 
-/* Its snapshots but for one of the live state, which comes last. */
+/* Its snapshots in memory but for one of the live state, which comes last. */
 static int32_t snapshots_of(const mnem_sequence *s) {
     const mnem_engine *e = s->engine;
-    const mnem__snapshot_list *list = e->snapshots.most ? mnem__sequence_snapshots(s) : NULL;
-    int32_t count = list ? list->count : 0;
-    while (count > 0 && list->at[count - 1].position >= s->ready) count--;
+    int32_t count = 0;
+    if (!e->snapshots.lists) return 0;
+    const mnem__snapshot_list *list = mnem__sequence_snapshots(s);
+    for (int32_t i = 0; i < list->count; i++)
+        count += list->at[i].page >= 0 && list->at[i].position < s->ready;
     return count;
 }
 
@@ -84,13 +86,15 @@ static mnem_status write_state(const mnem_sequence *s, int32_t page, int32_t pos
 static mnem_status write_states(const mnem_sequence *s, const mnem__saved_header *h, int fd,
                                 uint64_t offset) {
     uint64_t record_bytes, at = offset + mnem__saved_states_at(s->engine, h, &record_bytes);
-    for (int32_t i = 0; i < h->state_count; i++, at += record_bytes) {
-        const bool live = i == h->state_count - 1;
-        const mnem__snapshot *from = live ? NULL : &mnem__sequence_snapshots(s)->at[i];
-        MNEM__TRY(write_state(s, live ? s->table[MNEM__KV_STATES].page[0] : from->page,
-                              live ? s->ready : from->position, h, fd, at));
+    if (h->state_count == 0) return MNEM_OK;
+    for (int32_t i = 0, left = h->state_count - 1; left > 0; i++) {
+        const mnem__snapshot *from = &mnem__sequence_snapshots(s)->at[i];
+        if (from->page < 0) continue;
+        MNEM__TRY(write_state(s, from->page, from->position, h, fd, at));
+        at += record_bytes;
+        left--;
     }
-    return MNEM_OK;
+    return write_state(s, s->table[MNEM__KV_STATES].page[0], s->ready, h, fd, at);
 }
 
 mnem_saved mnem__saved_of(const mnem_sequence *s, const uint64_t *page_bytes) {

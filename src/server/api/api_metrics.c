@@ -88,7 +88,8 @@ static void put_pages(const mnem_scheduler_stats *s, open_metrics *out) {
                            rows[i].pages);
     open_metrics_family(
         out, "mnem_", "swap_bytes", OPEN_METRICS_COUNTER,
-        "Bytes of KV cache pages written to (out) and read from (in) the swap file");
+        "Bytes of KV cache pages and recurrent states written to (out) and read from (in) the "
+        "swap file");
     open_metrics_count(out, (open_metrics_label[]){{"direction", "out"}, {0}}, s->swap_bytes_out);
     open_metrics_count(out, (open_metrics_label[]){{"direction", "in"}, {0}}, s->swap_bytes_in);
     open_metrics_family(

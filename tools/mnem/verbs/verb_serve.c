@@ -68,9 +68,10 @@ static void on_tick(void *context) {
     mnem_scheduler_stats_get(ready, &stats);
     if (strcmp(stats.swap_failure, s->swap_failure) == 0) return;
     snprintf(s->swap_failure, sizeof s->swap_failure, "%s", stats.swap_failure);
-    tool_message("the swap file failed (%s), so preempted conversations are recomputed, which is "
-                 "slower; free some space in %s, or lower --swap-max",
-                 stats.swap_failure, s->o->swap);
+    tool_message(
+        "the swap file failed (%s), so what could not be offloaded is recomputed, which is "
+        "slower; free some space in %s, or lower --swap-max",
+        stats.swap_failure, s->o->swap);
 }
 
 static void *serve_clients(void *context) {
@@ -419,8 +420,8 @@ static const tool_option options[] = {
     TOOL_GROUP(tool_cut_options, AT(session)),
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
     {"swap", 0, "FILE|FOLDER", TOOL_VALUE_TEXT, AT(swap),
-     .help = "offload the pages of preempted conversations to FILE, or to an unnamed file in "
-             "FOLDER, which disappears when the server ends (default: none, they are recomputed)"},
+     .help = "offload pages of preempted conversations, and recurrent states without room, to "
+             "FILE, or to an unnamed file in FOLDER (default: none, they are recomputed)"},
     {"swap-max", 0, "SIZE", TOOL_VALUE_SIZE, AT(swap_max),
      .help = "maximum size of the swap file (default: 1G)"},
     {"keep-cache", 0, NULL, TOOL_VALUE_FLAG, AT(keep_cache),
@@ -476,10 +477,10 @@ TOOL_VERB_WITH(
     "that could never fit is refused; the error shows the bytes that it needs. Weights that\n"
     "don't fit are streamed from disk, once per step for all conversations together.\n"
     "\n"
-    "With --swap, the pages of a preempted conversation are written to a file if that takes less\n"
-    "time than recomputing them; recent times of both decide. To set the speed of the file\n"
-    "instead, add \"swap_bytes_per_s\" to the machine profile\n"
-    "($XDG_CACHE_HOME/mnem/profile.json).\n"
+    "With --swap, pages of preempted conversations, and snapshots of recurrent states without\n"
+    "room, are written to a file if that takes less time than recomputing them; recent times of\n"
+    "both decide. To set the speed of the file instead, add \"swap_bytes_per_s\" to the machine\n"
+    "profile ($XDG_CACHE_HOME/mnem/profile.json).\n"
     "\n"
     "With --swap FILE --keep-cache, a server that was stopped by a signal restores its prefix\n"
     "cache at the next start; the FILE of a server that was killed is discarded.\n"
