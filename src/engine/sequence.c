@@ -120,8 +120,7 @@ void mnem__sequence_take_snapshot(mnem_sequence *s) {
     if (!asked && s->ready % e->snapshot_tokens != 0) return;
     if (mnem__engine_ids_kind(e) >= 0 && s->ready % mnem__engine_page_tokens(e) != 0) return;
     take_snapshot(s, asked);
-    (void)tell(s, MNEM__RELAY_SNAPSHOT,
-               asked); /* a rank that is lost is noticed by the next step */
+    (void)tell(s, MNEM__RELAY_SNAPSHOT, asked); /* a lost rank is noticed by the next step */
 }
 
 /* Whether its state is in no page of its own: it is a snapshot, or gone. */

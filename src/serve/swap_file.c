@@ -55,7 +55,7 @@ static uint64_t moved_by(const mnem__swap_file *f, const mnem__swap_job *job) {
     if (job->status != MNEM_OK) return 0;
     if (!job->reads) return job->bytes;
     const mnem_sequence *s = job->sequence;
-    uint64_t bytes = f->engine->pages[MNEM__KV_STATES].page_bytes;
+    uint64_t bytes = f->page_bytes[MNEM__KV_STATES];
     for (int k = 0; k < MNEM__KV_PAGED; k++)
         bytes += (uint64_t)(s->load.end[k] - s->load.begin[k]) * f->page_bytes[k];
     return bytes;
@@ -190,6 +190,11 @@ static mnem_status start_thread(mnem__swap_file *f) {
     return status;
 }
 
+/* By how much the widest part's state is more than the own one; a save has one state. */
+static uint64_t wider_state(const mnem__swap_file *f) {
+    return f->page_bytes[MNEM__KV_STATES] - f->engine->pages[MNEM__KV_STATES].page_bytes;
+}
+
 /* Of the longest save. */
 static uint64_t save_most(const mnem__swap_file *f) {
     mnem__saved_header h = mnem__saved_header_of(f->engine, 0, f->engine->choice.context, 0);
@@ -197,7 +202,7 @@ static uint64_t save_most(const mnem__swap_file *f) {
     memcpy(h.page_bytes, f->page_bytes, sizeof h.page_bytes);
     h.state_count = mnem__engine_has_states(f->engine);
     mnem__saved_lay_out(f->engine, &h, pages, &h.bytes);
-    return h.bytes;
+    return h.bytes + wider_state(f);
 }
 
 mnem_status mnem__swap_open(mnem__swap_file *f, const char *path, mnem_engine *engine,
@@ -210,7 +215,7 @@ mnem_status mnem__swap_open(mnem__swap_file *f, const char *path, mnem_engine *e
     f->tail = &f->head;
     f->engine = engine;
     f->ledger = engine->ledger;
-    for (int k = 0; k < MNEM__KV_PAGED; k++) f->page_bytes[k] = engine->pages[k].page_bytes;
+    for (int k = 0; k < MNEM__KV_KINDS; k++) f->page_bytes[k] = engine->pages[k].page_bytes;
     f->bytes_most = bytes_most;
     f->bytes_per_s = 200e6; /* until it is known */
     f->region_bytes = mnem__align_up(save_most(f), ALIGNMENT);
@@ -267,7 +272,7 @@ void mnem__swap_close(mnem__swap_file *f) {
 /* ---- jobs ---- */
 
 uint64_t mnem__swap_bytes(const mnem__swap_file *f, const mnem_sequence *sequence) {
-    return mnem__saved_of(sequence, f->page_bytes).bytes;
+    return mnem__saved_of(sequence, f->page_bytes).bytes + wider_state(f);
 }
 
 bool mnem__swap_has_room(mnem__swap_file *f, uint64_t bytes) {

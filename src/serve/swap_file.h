@@ -63,7 +63,7 @@ typedef struct mnem__swap_file {
     bool shared;    /* other ranks have files, too: what a job took is learned of all of them */
     uint32_t nodes; /* that a move of a sequence has (swap_nodes.h) */
     uint64_t region_bytes, bytes_most;
-    uint64_t page_bytes[MNEM__KV_PAGED]; /* of the widest part, by kind */
+    uint64_t page_bytes[MNEM__KV_KINDS]; /* of the widest part, by kind */
     mnem_engine *engine;
     mnem_ledger *ledger;   /* charged for the thread's stack */
     mnem__swap_job *asked; /* others have been asked how that went */

@@ -49,7 +49,7 @@ mnem_status mnem__swap_tell_drop(mnem__swap_move *m) {
 /* Every rank has its file, or the first that hasn't is named. */
 static mnem_status share(mnem__swap_file *f) {
     const mnem__relay *relay = relay_of(f);
-    uint64_t widest[MNEM__KV_PAGED];
+    uint64_t widest[MNEM__KV_KINDS];
     bool done;
     memcpy(widest, f->page_bytes, sizeof widest);
     MNEM__TRY(mnem__relay_ask(relay_of(f), MNEM__RELAY_SWAP_OPEN, 0, 0));
@@ -58,7 +58,7 @@ static mnem_status share(mnem__swap_file *f) {
         const mnem__relay_answer *a = &relay->answers[i];
         if (a->status != MNEM_OK)
             return mnem__fail((mnem_status)a->status, "rank %d: %s", i, a->text);
-        for (int k = 0; k < MNEM__KV_PAGED; k++) widest[k] = mnem__max_u64(widest[k], a->bytes[k]);
+        for (int k = 0; k < MNEM__KV_KINDS; k++) widest[k] = mnem__max_u64(widest[k], a->bytes[k]);
     }
     mnem__swap_share(f, widest);
     return MNEM_OK;
@@ -136,7 +136,7 @@ static void nobody_waits(void *context) {
 
 static mnem_status answer(const follower *x, mnem_status status, const char *text, double seconds) {
     mnem__relay_answer a = {.status = (int32_t)status, .seconds = seconds};
-    for (int k = 0; k < MNEM__KV_PAGED; k++) a.bytes[k] = x->engine->pages[k].page_bytes;
+    for (int k = 0; k < MNEM__KV_KINDS; k++) a.bytes[k] = x->engine->pages[k].page_bytes;
     if (status != MNEM_OK) snprintf(a.text, sizeof a.text, "%s", text);
     return mnem__relay_answer_send(&x->engine->relay, &a);
 }

@@ -254,6 +254,22 @@ static void the_room_is_that_of_the_widest_part(void **state) {
     close_crowd(&c);
 }
 
+/* Of three layers only the one in the middle has them. */
+static void so_is_that_of_states(void **state) {
+    (void)state;
+    static crowd c;
+    const mnem_engine_options options = options_of(STATEFUL, MNEM_CUT_LAYERS);
+    c = (crowd){.ranks = 3};
+    for (int i = 0; i < 3; i++) c.rank[i].swap = folder[i];
+    serve_ranks_open(c.rank, 3, MNEM_TEST_DATA "/architectures/qwen35_ends.gguf", &options);
+    must(make_scheduler(&c, folder[0]));
+    const uint64_t other = c.rank[1].engine->pages[MNEM__KV_STATES].page_bytes;
+    assert_int_equal(c.rank[0].engine->pages[MNEM__KV_STATES].page_bytes, 0);
+    assert_true(other > 0);
+    assert_int_equal(c.scheduler->swap.page_bytes[MNEM__KV_STATES], other);
+    close_crowd(&c);
+}
+
 static int set_up(void **state) {
     (void)state;
     for (int i = 0; i < SERVE_RANKS_MAX; i++) {
@@ -297,6 +313,7 @@ int main(void) {
         cmocka_unit_test(a_rank_that_is_lost_while_some_are_out_ends_the_server),
         cmocka_unit_test(a_rank_that_has_no_folder_is_named),
         cmocka_unit_test(the_room_is_that_of_the_widest_part),
+        cmocka_unit_test(so_is_that_of_states),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -98,7 +98,8 @@ static int32_t cheapest(mnem__snapshots *x, double *cost) {
     for (int32_t l = 0; l < x->list_count; l++)
         for (int32_t i = 0; i < x->lists[l].count; i++) {
             const int32_t p = x->lists[l].at[i].page;
-            if (x->held[p] == x->pages->references[p] && (found < 0 || x->cost[p] < x->cost[found]))
+            if (p >= 0 && x->held[p] == x->pages->references[p] &&
+                (found < 0 || x->cost[p] < x->cost[found]))
                 found = p;
         }
     *cost = found < 0 ? 0 : x->cost[found];

@@ -50,9 +50,9 @@ typedef struct mnem__relay_answer {
     int32_t status;
     char text[220]; /* of a failure */
     double seconds;
-    uint64_t bytes[MNEM__KV_PAGED]; /* of a page, by kind */
+    uint64_t bytes[MNEM__KV_KINDS]; /* of a page, by kind */
 } mnem__relay_answer;
-_Static_assert(sizeof(mnem__relay_answer) == 248, "no holes");
+_Static_assert(sizeof(mnem__relay_answer) == 256, "no holes");
 
 enum { MNEM__RELAY_ORDERS_MAX = 16, MNEM__RELAY_AHEAD_MAX = 8 };
 typedef struct mnem__relay {

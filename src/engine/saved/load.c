@@ -293,12 +293,12 @@ static mnem_status read_record(const mnem_sequence *s, const mnem_saved *saved,
                                int32_t page) {
     const mnem__kv_pages *pages = &s->engine->pages[MNEM__KV_STATES];
     mnem__checksum checksum = mnem__saved_page_sum(MNEM__KV_STATES, position, saved->ids_checksum);
-    uint64_t record_bytes, stored, sum;
+    uint64_t record_bytes, place, sum;
     uint64_t at = saved->offset + mnem__saved_states_at(s->engine, h, &record_bytes) +
                   record_bytes * (uint64_t)index;
-    MNEM__TRY(mnem__saved_read(saved->fd, at, &stored, sizeof stored));
-    if (stored != (uint64_t)position) return damaged("a state");
-    at += sizeof stored;
+    MNEM__TRY(mnem__saved_read(saved->fd, at, &place, sizeof place));
+    if (place != (uint64_t)position) return damaged("a state");
+    at += sizeof place;
     MNEM__TRY(mnem__saved_read_to(saved->fd, at, mnem__kv_page_at(pages, page), pages->page_bytes,
                                   &checksum));
     MNEM__TRY(mnem__saved_read(saved->fd, at + pages->page_bytes, &sum, sizeof sum));
