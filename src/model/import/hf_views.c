@@ -91,8 +91,7 @@ static mnem_status transpose_each(const maker *m, int64_t down, int odd) {
     const int64_t *s = m->t->shape;
     if (m->t->dims != 3)
         return bad(m, "the shape must be [experts, columns, rows]; download the folder again");
-    if (s[2] % down)
-        return bad(m, "the last dimension must be even (gate and up alternate); download it again");
+    if (s[2] % down) return bad(m, "the last dimension must be even; download the folder again");
     m->made->shape[1] = s[2] / down;
     m->made->shape[2] = s[1];
     m->made->view.stride = s[1] * s[2];
@@ -304,9 +303,8 @@ static mnem_status take_group_part(const maker *m, bool gates) {
     MNEM__TRY(mnem__hf_size(m->c, "linear_value_head_dim", 65536, &value));
     const int64_t values = heads / groups * value, rows = 2 * (key + values);
     if (m->t->dims != 2 || heads % groups || s[0] != groups * rows)
-        return bad(m, "the shape does not fit linear_num_key_heads, linear_num_value_heads, "
-                      "linear_key_head_dim and linear_value_head_dim of config.json; download the "
-                      "folder again");
+        return bad(m, "the shape does not fit linear_num_key_heads, linear_num_value_heads and the "
+                      "linear_..._head_dim of config.json; download the folder again");
     m->made->shape[0] = groups * (gates ? values : rows - values);
     if (gates) {
         m->made->view.each = values * s[1];
