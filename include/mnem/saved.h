@@ -58,7 +58,8 @@ mnem_status mnem_saved_common(const mnem_saved *saved, const int32_t *ids, int32
  * MNEM_INVALID otherwise; MNEM_OVER_BUDGET: too few pages are free, or the context is too small;
  * MNEM_UNSUPPORTED: sliding windows have dropped positions that token n needs
  * (mnem_sequence_truncate), so that only the whole save can be loaded; MNEM_BAD_FILE: damaged
- * data. The sequence is unchanged on failure. */
+ * data. The sequence is unchanged on failure. Where layers are recurrent, snapshots of the save up
+ * to n are loaded too, as many as have room, the last ones first. */
 mnem_status mnem_sequence_load(mnem_sequence *sequence, const mnem_saved *saved, int32_t n);
 /* The same in three steps, so that another thread can read: load_begin allocates the pages,
  * load_read fills them, and load_end appends them to the sequence if `read`, the status of
