@@ -96,6 +96,30 @@ static void every_layer_is_somewhere_and_the_room_is_what_is_left(void **state) 
     assert_true(d[2].layers < d[0].layers);
 }
 
+/* Of a layer that attends, too, beside its keys and values. */
+static void live_states_are_counted_with_their_layers(void **state) {
+    (void)state;
+    static const char *const files[] = {MNEM_TEST_DATA "/architectures/mamba2.gguf",
+                                        MNEM_TEST_DATA "/architectures/falcon_h1.gguf"};
+    const char *made = path;
+    const uint64_t capacity = 64 * MIB;
+    mnem_engine_options o = {.context = 128, .sequences = 3, .kv = MNEM_KV_F16};
+    for (int i = 0; i < 2; i++) {
+        mnem_engine_device d;
+        mnem_engine_split s;
+        session_case c;
+        mnem_transformer t;
+        path = files[i];
+        assert_int_equal(split(&capacity, 1, o, &d, &s), MNEM_OK);
+        assert_int_equal(session_case_open(&c, path, 0, &o), MNEM_OK);
+        assert_int_equal(mnem_model_transformer(c.model, &t), MNEM_OK);
+        const uint64_t states = 3 * mnem_transformer_state_bytes(&t);
+        assert_int_equal(d.kv_bytes, (uint64_t)c.plan.pages * c.plan.page_bytes + states);
+        session_case_close(&c);
+    }
+    path = made;
+}
+
 static void smaller_devices_get_a_smaller_context_and_chunk(void **state) {
     (void)state;
     mnem_engine_device d[2];
@@ -283,6 +307,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_layer_is_somewhere_and_the_room_is_what_is_left),
         cmocka_unit_test(an_encoder_on_one_device_has_all_its_weights_there),
+        cmocka_unit_test(live_states_are_counted_with_their_layers),
         cmocka_unit_test(smaller_devices_get_a_smaller_context_and_chunk),
         cmocka_unit_test(the_knob_of_a_refused_split_works),
         cmocka_unit_test(wrong_numbers_of_devices_are_refused),

@@ -122,6 +122,26 @@ static void several_texts_are_those_of_one_process(void **state) {
         assert_string_equal(end_well(ranks)->out, alone->out);
 }
 
+static void so_is_that_of_models_with_states(void **state) {
+    (void)state;
+    static const char *const models[] = {"qwen35", "mamba2", "falcon_h1", "lfm2"};
+    enum { MODELS = sizeof models / sizeof *models };
+    for (int i = 0; i < MODELS; i++) {
+        char line[400];
+        snprintf(
+            line, sizeof line,
+            "run %s/architectures/%s.gguf --raw -p the --temp 0 -n 24 --ctx 128 --memory %dM -q",
+            MNEM_TEST_DATA, models[i], MOST);
+        shell_start(2 * i, "%s %s", MNEM_COMMAND, line);
+        shell_start(2 * i + 1, MPIRUN "%s", 2, line);
+    }
+    for (int i = 0; i < MODELS; i++) {
+        const said *alone = end_well(2 * i);
+        assert_true(strlen(alone->out) > 8);
+        assert_string_equal(end_well(2 * i + 1)->out, alone->out);
+    }
+}
+
 /* A server, asked once, before a signal ends it; command starts it. */
 static void start_server(int number, const char *command) {
     shell_start(number,
@@ -453,6 +473,7 @@ int main(void) {
 #ifdef MNEM_MPIRUN
         cmocka_unit_test(the_text_is_that_of_one_process_in_any_budget),
         cmocka_unit_test(several_texts_are_those_of_one_process),
+        cmocka_unit_test(so_is_that_of_models_with_states),
         cmocka_unit_test(a_server_over_ranks_answers_and_ends),
         cmocka_unit_test(a_rank_without_the_file_gets_its_part),
         cmocka_unit_test(rows_in_several_places_come_too),
