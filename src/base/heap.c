@@ -77,8 +77,10 @@ bool mnem__heap_fails_now(void) {
 
 void *mnem__heap_refuse(const char *tag, uint64_t bytes) {
     last_status =
-        mnem__fail(MNEM_NO_MEMORY, "%s: the operating system refused %llu bytes of memory", tag,
-                   (unsigned long long)bytes);
+        mnem__fail(MNEM_NO_MEMORY,
+                   "%s: the operating system refused %llu bytes of memory: free some, or raise "
+                   "the limit of the process (ulimit -v) or container",
+                   tag, (unsigned long long)bytes);
     return NULL;
 }
 

@@ -41,10 +41,11 @@ static mnem_status gather(mnem_comm *comm, uint8_t *all, const size_t *begin) {
     for (int32_t k = 0; k < peers; k++) {
         const int32_t p = peer_of(comm, k);
         if (r[k].bytes == begin[p + 1] - begin[p]) continue;
-        mnem__fail(MNEM_IO,
-                   "rank %d contributes %zu bytes to a gather, but rank %d expects %zu (do all "
-                   "ranks run the same program?)",
-                   p, r[k].bytes, me, begin[p + 1] - begin[p]);
+        mnem__fail(
+            MNEM_IO,
+            "rank %d contributes %zu bytes to a gather, but by begin[] of rank %d it has %zu: "
+            "give all ranks the same begin[] (do all run the same program?)",
+            p, r[k].bytes, me, begin[p + 1] - begin[p]);
         snprintf(comm->theirs, sizeof comm->theirs, "%s", mnem_last_error());
         mnem_comm_abort(comm, comm->theirs);
         return MNEM_IO;

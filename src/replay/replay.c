@@ -422,9 +422,11 @@ mnem_status mnem_replay_run(const mnem_workload *w, mnem_replay_target *target,
     *result = (mnem_replay_result){.name = target->name};
     mnem_workload_info_get(w, &r.info);
     if (r.info.bytes_peak > PEAK_MAX)
-        return mnem__fail(MNEM_INVALID,
-                          "replay: the peak of the trace is %llu bytes, expected at most 2^50",
-                          (unsigned long long)r.info.bytes_peak);
+        return mnem__fail(
+            MNEM_INVALID,
+            "replay: the blocks of the trace that live at once have up to %llu bytes, expected at "
+            "most 2^50 (1 PiB): correct the sizes in it, or record it again",
+            (unsigned long long)r.info.bytes_peak);
     if (options) r.o = *options;
     if (!r.o.measure) r.o.measure = MNEM_REPLAY_TIME | MNEM_REPLAY_FIT | MNEM_REPLAY_GROWTH;
     if (!r.o.runs) r.o.runs = 3;

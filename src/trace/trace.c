@@ -213,7 +213,11 @@ mnem_status mnem_trace_note(mnem_trace *trace, const char *key, const char *valu
     const size_t n = strlen(key) + 1, m = strlen(value) + 1;
     note_forget(trace, key);
     if (n + m > sizeof trace->notes - trace->notes_used)
-        return mnem__fail(MNEM_OVER_BUDGET, "trace: not enough memory for the note %.40s", key);
+        return mnem__fail(
+            MNEM_OVER_BUDGET,
+            "trace: the note %.40s takes %zu bytes, but of the %zu for all notes only "
+            "%zu are left: shorten it, or note less",
+            key, n + m, sizeof trace->notes, sizeof trace->notes - trace->notes_used);
     memcpy(trace->notes + trace->notes_used, key, n);
     memcpy(trace->notes + trace->notes_used + n, value, m);
     trace->notes_used += (uint32_t)(n + m);

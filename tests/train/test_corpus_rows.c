@@ -171,7 +171,7 @@ static void too_few_rows_are_refused_with_the_numbers(void **state) {
     mnem_windows training, validation;
     assert_int_equal(mnem_windows_split_rows(1, SEQUENCE, 0.03, 7, &training, &validation),
                      MNEM_INVALID);
-    assert_non_null(strstr(mnem_last_error(), "1 row, of which 1 are held out"));
+    assert_non_null(strstr(mnem_last_error(), "all rows of the corpus (1) are held out"));
     assert_int_equal(mnem_windows_split_rows(1, SEQUENCE, 0, 7, &training, &validation), MNEM_OK);
 }
 

@@ -142,8 +142,10 @@ static int set_number(const char *verb, const tool_option *o, const char *text, 
     errno = 0;
     unsigned long long n = strtoull(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end || (errno && o->most == 0))
-        return tool_usage(verb, "--%s takes a whole number from 0 to 2^64 - 1, not \"%s\"", o->name,
-                          text);
+        return tool_usage(verb,
+                          o->most > 0 ? "--%s takes a whole number, not \"%s\""
+                                      : "--%s takes a whole number from 0 to 2^64 - 1, not \"%s\"",
+                          o->name, text);
     if (o->most > 0 && (errno || (double)n < o->least || (double)n > o->most))
         return tool_usage(verb, "--%s is %s; it must be from %.0f to %.0f", o->name, text, o->least,
                           o->most);

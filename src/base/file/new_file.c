@@ -108,7 +108,8 @@ static void sync_folder(char *path) {
 
 mnem_status mnem__new_file_end(mnem__new_file *file, mnem_status status) {
     if (file->fd < 0) return status;
-    if (status == MNEM_OK && fsync(file->fd) != 0) status = io_failed(file, "be flushed to disk");
+    if (status == MNEM_OK && fsync(file->fd) != 0)
+        status = io_failed(file, "be flushed to disk, so it was not written; check the disk");
     close(file->fd);
     file->fd = -1;
     if (status == MNEM_OK && rename(file->temporary, file->path) != 0)

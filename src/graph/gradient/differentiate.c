@@ -31,19 +31,25 @@ static bool is_tensor(mnem_graph *graph, int32_t id) {
     return false;
 }
 
+/* Why a tensor can't be the gradient of another; NULL: it can. */
+static const char *refusal(const mnem_graph *graph, int32_t weight, int32_t gradient,
+                           bool by_token) {
+    const mnem__graph_tensor *w = &graph->tensor[weight], *g = &graph->tensor[gradient];
+    const mnem_type type = w->desc.type == MNEM_TYPE_F64 ? MNEM_TYPE_F64 : MNEM_TYPE_F32;
+    if (w->slot == MNEM__GRAPH_PLACED || g->slot == MNEM__GRAPH_PLACED)
+        return "both must be external";
+    if (w->root != weight || g->root != gradient) return "neither may be a view";
+    if (!same_shape(&w->desc, &g->desc, by_token)) return "their shapes must match";
+    return g->desc.type == type ? NULL : "it must be F32 (F64 if the other tensor is)";
+}
+
 static void set_parameter(mnem_graph *graph, int32_t weight, int32_t gradient, bool by_token) {
     if (graph->counting || !is_tensor(graph, weight) || !is_tensor(graph, gradient)) return;
     mnem__graph_tensor *w = &graph->tensor[weight];
-    const mnem__graph_tensor *g = &graph->tensor[gradient];
-    const mnem_type type = w->desc.type == MNEM_TYPE_F64 ? MNEM_TYPE_F64 : MNEM_TYPE_F32;
-    if (g->slot == MNEM__GRAPH_PLACED || g->desc.type != type ||
-        !same_shape(&w->desc, &g->desc, by_token) || w->root != weight ||
-        w->slot == MNEM__GRAPH_PLACED || g->root != gradient)
-        mnem__graph_wrong(graph, MNEM_INVALID,
-                          "tensor %d can't be the gradient of tensor %d: both must be external, "
-                          "neither may be a view, their shapes must match, and the gradient must "
-                          "be F32 (F64 if the other tensor is)",
-                          gradient, weight);
+    const char *why = refusal(graph, weight, gradient, by_token);
+    if (why)
+        mnem__graph_wrong(graph, MNEM_INVALID, "tensor %d can't be the gradient of tensor %d: %s",
+                          gradient, weight, why);
     w->gradient = gradient;
     w->by_token = by_token;
 }

@@ -67,10 +67,13 @@ static mnem_status take_own(kinds *k) {
         const double dim_is = all ? (double)k->global_dim : (double)k->dim,
                      heads_are = all ? (double)k->global_kv_heads : (double)k->kv_heads;
         if (dim != dim_is || heads != heads_are)
-            return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: per_layer_config: layer %lld has %g KV heads of %g numbers, but "
-                              "earlier layers of its kind (with or without a window) %g of %g",
-                              k->c->path, (long long)layer, heads, dim, heads_are, dim_is);
+            return mnem__fail(
+                MNEM_UNSUPPORTED,
+                "%s: per_layer_config: layer %lld has %g KV heads of %g numbers, but %s "
+                "%g of %g",
+                k->c->path, (long long)layer, heads, dim,
+                all ? "the first layer without a window" : "layers with a window have", heads_are,
+                dim_is);
     }
     return MNEM_OK;
 }

@@ -135,7 +135,8 @@ static mnem_status check_long(const mnem__hf_config *c, const char *type) {
 
 static mnem_status bad_factor(const mnem__hf_config *c, const char *type, double factor) {
     if (isnan(factor))
-        return mnem__fail(MNEM_BAD_FILE, "%s: rope_type \"%s\": factor: is missing", c->path, type);
+        return mnem__fail(MNEM_BAD_FILE, "%s: rope_type \"%s\": factor: is missing or not a number",
+                          c->path, type);
     return mnem__fail(MNEM_BAD_FILE, "%s: rope_type \"%s\": factor: is %g, expected 1e-6 to 1e6",
                       c->path, type, factor);
 }

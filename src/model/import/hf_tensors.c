@@ -327,6 +327,10 @@ static mnem_status take_mscale(const tensor_writer *w, double *factor) {
     const double by_short = mnem__node_number(mnem__node_get(w->c->rope, "short_mscale"), NAN),
                  by_long = mnem__node_number(mnem__node_get(w->c->rope, "long_mscale"), NAN);
     if (isnan(by_short) && isnan(by_long)) return MNEM_OK;
+    if (isnan(by_short) || isnan(by_long))
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: only one of short_mscale and long_mscale is a number, expected both",
+                          w->c->path);
     if (by_short != by_long)
         return mnem__fail(
             MNEM_UNSUPPORTED,

@@ -249,9 +249,8 @@ const char *mnem__weights_name(const mnem__weights *w, int32_t matrix) {
 
 static mnem_status acquire_check(mnem__weights *w, int32_t matrix) {
     if (w->mode != MNEM__WEIGHTS_STREAMING)
-        return mnem__fail(
-            MNEM_NOT_READY,
-            "weights: a matrix was requested, but the weights aren't loaded yet; load them first");
+        return mnem__fail(MNEM_NOT_READY, "weights: a matrix was requested before the weights were "
+                                          "loaded: a bug in mnem; report it");
     if (!mnem__weights_cursor_settle(w, &w->use_at, false))
         return mnem__fail(
             MNEM_INVALID,

@@ -121,7 +121,7 @@ static mnem_status check_causal_attention(const mnem_op_desc *desc) {
         return mnem__op_fail(MNEM_INVALID, desc,
                              "desc.accumulate is not supported; set it to false");
     if (!is_like(desc, &desc->out, 0))
-        return mnem__op_fail(MNEM_INVALID, desc, "out must have the shape of in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc, "out must have the shape and type of in[0]");
     if (!mnem__tensor_absent(&desc->also[0]) && !is_log(desc, &desc->also[0]))
         return mnem__op_fail(
             MNEM_INVALID, desc,
@@ -132,16 +132,17 @@ static mnem_status check_causal_attention(const mnem_op_desc *desc) {
 static mnem_status check_causal_attention_grad(const mnem_op_desc *desc) {
     MNEM__TRY(check_inputs(desc));
     if (!is_like(desc, &desc->in[3], 0) || !is_like(desc, &desc->in[5], 0))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[3] and in[5] must have the shape of in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "in[3] and in[5] must have the shape and type of in[0]");
     if (!is_log(desc, &desc->in[4]))
         return mnem__op_fail(
             MNEM_INVALID, desc,
             "in[4] must be F32 (F64 if in[0] is) [T, heads], with the T and heads of in[0]");
     if (!is_absent_or_like(desc, &desc->out, 0))
-        return mnem__op_fail(MNEM_INVALID, desc, "out must have the shape of in[0]");
+        return mnem__op_fail(MNEM_INVALID, desc, "out must have the shape and type of in[0]");
     if (!is_absent_or_like(desc, &desc->also[0], 1) || !is_absent_or_like(desc, &desc->also[1], 1))
         return mnem__op_fail(MNEM_INVALID, desc,
-                             "also[0] and also[1] must have the shape of in[1]");
+                             "also[0] and also[1] must have the shape and type of in[1]");
     return MNEM_OK;
 }
 

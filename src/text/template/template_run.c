@@ -70,8 +70,9 @@ static mnem__any rest_listed(mnem_template *t, const mnem__macro_code *code,
     const mnem__any rest = mnem__any_list_make(t, MNEM__ANY_TUPLE, 0);
     for (uint32_t i = code->parameter_count; list && i < list->count; i++) {
         if (!code->varargs)
-            mnem__template_refuse(t, "the macro takes at most %u arguments, but %u are given",
-                                  code->parameter_count, list->count);
+            mnem__template_refuse(t, "the macro takes at most %u argument%s, but %u are given",
+                                  code->parameter_count, code->parameter_count == 1 ? "" : "s",
+                                  list->count);
         mnem__any_list_add(t, rest.list, list->items[i]);
     }
     return rest;

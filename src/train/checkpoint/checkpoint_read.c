@@ -203,7 +203,7 @@ static mnem_status check_row(const mnem__checkpoint *c, size_t i, uint64_t *end)
     return *end <= c->file_bytes ? MNEM_OK
                                  : bad(c, row,
                                        "the section is cut off: the checkpoint is damaged; use a "
-                                       "copy of it, or start a new run");
+                                       "copy of it, or start a new run in another folder");
 }
 
 /* Sections fill the file from the rows to its end. */

@@ -96,7 +96,8 @@ static mnem_status check_head(const mnem_corpus *c) {
 }
 
 static mnem_status stale(const mnem_corpus *c, const char *name, const char *what) {
-    return mnem__fail(MNEM_NOT_READY, "%s: the token cache was made from other text: %s %s",
+    return mnem__fail(MNEM_NOT_READY,
+                      "%s: the token cache was made from other text: %s %s (another size or time)",
                       c->path, name, what);
 }
 
@@ -295,9 +296,9 @@ static mnem_status open_file(mnem_corpus *c) {
     if (fstat(c->fd, &st) != 0) return io_failed(c->path, "be examined");
     if (!S_ISREG(st.st_mode))
         return mnem__fail(MNEM_INVALID,
-                          S_ISDIR(st.st_mode)
-                              ? "%s is a folder, expected the file of a token cache"
-                              : "%s is not a regular file, expected the file of a token cache",
+                          S_ISDIR(st.st_mode) ? "%s is a folder, expected the file of a token cache"
+                                              : "%s is not a regular file, expected the file of a "
+                                                "token cache: remove it, or give another path",
                           c->path);
     c->file_bytes = (uint64_t)st.st_size;
     if (c->file_bytes < sizeof c->head)

@@ -168,10 +168,12 @@ static mnem_status check_options(const mnem_feed_options *o, const void *memory,
         return mnem__fail(MNEM_INVALID, "feed: the windows are of tokens, but the corpus has rows; "
                                         "use windows of rows");
     if (w->begin > has || w->tokens > has - w->begin)
-        return mnem__fail(MNEM_INVALID,
-                          "feed: the windows end at %s %llu, but the corpus has only %llu",
-                          w->rows ? "row" : "token", (unsigned long long)(w->begin + w->tokens),
-                          (unsigned long long)has);
+        return mnem__fail(
+            MNEM_INVALID,
+            "feed: the windows begin at %s %llu and have %llu, but the corpus has only "
+            "%llu: make them from mnem_corpus_info_get",
+            w->rows ? "row" : "token", (unsigned long long)w->begin, (unsigned long long)w->tokens,
+            (unsigned long long)has);
     return MNEM_OK;
 }
 

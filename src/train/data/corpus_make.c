@@ -171,9 +171,11 @@ static mnem_status add_row(maker *m, const mnem_corpus_row *row) {
                           (unsigned long long)m->rows, row->count, row->count == 1 ? "" : "s");
     for (size_t i = 0; i < row->count; i++)
         if (row->ids[i] < 0 || (uint32_t)row->ids[i] >= m->head.vocab)
-            return mnem__fail(MNEM_INVALID,
-                              "corpus: row %llu has token %d, but the vocabulary has %u tokens",
-                              (unsigned long long)m->rows, row->ids[i], m->head.vocab);
+            return mnem__fail(
+                MNEM_INVALID,
+                "corpus: row %llu has token %d, but the tokenizer has tokens 0 to %u: "
+                "make the rows with it, or give the one they were made with",
+                (unsigned long long)m->rows, row->ids[i], m->head.vocab - 1);
     if (m->options->rows.joined) return add_document(m, row);
     MNEM__TRY(put_ids(m, row->ids, row->counted, row->count));
     return note_row(m);

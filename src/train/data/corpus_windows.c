@@ -74,10 +74,11 @@ mnem_status mnem_windows_split_rows(uint64_t rows, uint32_t sequence, double hel
     uint64_t held = (uint64_t)((double)rows * heldout);
     if (heldout > 0 && held == 0) held = 1;
     if (rows <= held)
-        return mnem__fail(MNEM_INVALID,
-                          "corpus: the corpus has %llu row%s, of which %llu are held out: no row "
-                          "is left to train on",
-                          (unsigned long long)rows, rows == 1 ? "" : "s", (unsigned long long)held);
+        return mnem__fail(
+            MNEM_INVALID,
+            "corpus: all rows of the corpus (%llu) are held out: none is left to train "
+            "on",
+            (unsigned long long)rows);
     const uint64_t border = rows - held;
     *training = (mnem_windows){.tokens = border,
                                .count = border,

@@ -230,8 +230,10 @@ static mnem_status next(const mnem_trainer *t, const mnem_train_source *source, 
     MNEM__TRY(check_loaded(t));
     MNEM__TRY(source->next(source->context, &batch));
     if (batch.sequences < least || batch.sequences > t->micro_batch)
-        return mnem__fail(MNEM_INVALID, "train: the source gave %d sequences, expected up to %d",
-                          batch.sequences, t->micro_batch);
+        return mnem__fail(MNEM_INVALID,
+                          "train: the source gave %d sequences in a call, expected %d to %d, the "
+                          "micro-batch",
+                          batch.sequences, least, t->micro_batch);
     *tokens = (int64_t)batch.sequences * t->setup.o.sequence;
     args->ids = batch.ids;
     args->targets = batch.targets;

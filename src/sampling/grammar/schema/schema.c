@@ -65,9 +65,11 @@ static void note_place(mnem__schema *s, const mnem__schema_all *all) {
 bool mnem__schema_spend(mnem__schema *s, uint64_t steps) {
     s->steps += steps;
     if (s->steps <= STEPS_MAX) return true;
-    return mnem__schema_fail(
-        s, MNEM_OVER_BUDGET,
-        "compiling the schema takes more than %d steps, the limit; simplify it", STEPS_MAX);
+    return mnem__schema_fail(s, MNEM_OVER_BUDGET,
+                             "compiling the whole schema takes more than %d steps, the limit, "
+                             "which is reached here: use "
+                             "fewer \"$ref\", definitions, enum values, or allOf and anyOf",
+                             STEPS_MAX);
 }
 
 bool mnem__schema_no_memory(mnem__schema *s) {
@@ -110,6 +112,10 @@ bool mnem__schema_types(mnem__schema *s, const mnem__node *type, uint32_t *bits)
     for (const mnem__node *n = list ? type->first : type; n; n = list ? n->next : NULL) {
         int i = 0;
         while (i < MNEM__TYPE_COUNT && !mnem__node_is(n, types[i])) i++;
+        if (i == MNEM__TYPE_COUNT && n->kind != MNEM__JSON_TEXT)
+            return mnem__schema_fail(s, MNEM_BAD_FILE,
+                                     "\"type\" must be a text: object, array, string, number, "
+                                     "integer, boolean or null");
         if (i == MNEM__TYPE_COUNT)
             return mnem__schema_fail(s, MNEM_BAD_FILE,
                                      "\"type\" is \"%.40s\", expected object, array, string, "

@@ -1,6 +1,8 @@
 /* schema_objects.c: which members an object has, and what each of them may be. */
 #include "sampling/grammar/schema/schema_objects.h"
 
+#include "base/minmax.h"
+
 enum { GRID_MAX = 40000, UNTYPED_MAX = 100, UNTYPED_ALLS = 100, NONE = MNEM__NO_RULE };
 typedef mnem__object_writer object_writer;
 
@@ -360,9 +362,11 @@ static bool read_counts(object_writer *w) {
     if (places > GRID_MAX && w->rows > 1)
         return mnem__schema_fail(
             s, MNEM_UNSUPPORTED,
-            "\"minProperties\" or \"maxProperties\" is %u, and %u properties are named, but the "
-            "product of both numbers may be at most about %d: reduce one of them",
-            w->rows, w->members, GRID_MAX);
+            "\"%s\" is %u, expected at most %d beside %u named properties: reduce it, leave it "
+            "out, "
+            "or name fewer properties",
+            w->most != MNEM__ENDLESS ? "maxProperties" : "minProperties", w->rows,
+            mnem__max_i32(GRID_MAX / (int32_t)(w->members + 1) - 1, 1), w->members);
     w->end = mnem__arena_alloc(&s->arena, 2 * ((size_t)w->rows + 1) * sizeof *w->end);
     return w->end || mnem__schema_no_memory(s);
 }

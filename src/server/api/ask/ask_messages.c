@@ -161,7 +161,8 @@ static bool read_choice(ask_reader *r) {
     r->ask->tool_name = json_string_value(api_get(choice, "name"));
     if (strcmp(type, "tool") != 0 || !r->ask->tool_name)
         return api_refuse(r->error, 400, "tool_choice",
-                          "'type' of 'tool_choice' must be auto, any, none, or tool with a 'name'");
+                          "'tool_choice' must be an object whose 'type' is auto, any or none, or "
+                          "is tool beside a 'name'");
     r->ask->tool_choice = ASK_TOOL_REQUIRED;
     return ask_check_choice(r);
 }

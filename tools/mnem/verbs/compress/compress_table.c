@@ -105,7 +105,7 @@ int tool_compress_check(const tool_compress *c) {
     if (table && !ends_with(table, ".json") && !ends_with(table, ".svg"))
         return tool_usage(verb, "--table %s: the file name must end in .json or .svg", table);
     if (strlen(c->out) + BESIDE_BYTES > PATH_MAX)
-        return tool_failed("the output path %s has %zu bytes; it may have at most %d", c->out,
+        return tool_failed("the output path has %zu bytes, expected at most %d: give a shorter one",
                            strlen(c->out), PATH_MAX - BESIDE_BYTES);
     return TOOL_OK;
 }

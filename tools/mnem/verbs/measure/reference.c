@@ -58,9 +58,10 @@ static int check_vocabulary(const tool_stage *model, const tool_stage *reference
         snprintf(what, sizeof what, "%d tokens and %d", vocab, reference->transformer.vocab);
         return refuse_vocabulary(model, reference, what);
     }
-    if (!mnem_model_key_find(model->model, "tokenizer.ggml.tokens", &ours) ||
-        !mnem_model_key_find(reference->model, "tokenizer.ggml.tokens", &theirs))
-        return refuse_vocabulary(model, reference, "one of them has no vocabulary");
+    if (!mnem_model_key_find(model->model, "tokenizer.ggml.tokens", &ours))
+        return refuse_vocabulary(model, reference, "the first has none");
+    if (!mnem_model_key_find(reference->model, "tokenizer.ggml.tokens", &theirs))
+        return refuse_vocabulary(model, reference, "the second has none");
     for (uint64_t i = 0; i < ours.count || i < theirs.count; i++) {
         const mnem_text a = mnem_value_text(&ours, i), b = mnem_value_text(&theirs, i);
         if (a.length == b.length && (a.length == 0 || !memcmp(a.bytes, b.bytes, a.length)))

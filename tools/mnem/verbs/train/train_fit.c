@@ -68,10 +68,11 @@ static int fit_chats(train_run *run) {
     mnem_status status =
         mnem_windows_split_rows(run->corpus_info.rows, (uint32_t)c->context, c->heldout, c->seed,
                                 &run->training, &run->validation);
-    if (status == MNEM_OK) status = mnem_corpus_rows_fit(run->corpus, (uint32_t)c->context, &fit);
     if (status != MNEM_OK)
         return tool_fail_with(status,
                               "; --heldout 0 keeps no text for the test and trains on all of it");
+    status = mnem_corpus_rows_fit(run->corpus, (uint32_t)c->context, &fit);
+    if (status != MNEM_OK) return tool_fail(status);
     if (fit.counted == 0)
         return tool_failed("no answer begins within the first %d tokens of its conversation: use a "
                            "larger --ctx (the longest conversation has %llu tokens)",

@@ -31,7 +31,8 @@ static int check_folder(const train_run *run) {
     if (folders + (asked->out != NULL) < 2) return TOOL_OK;
     return tool_usage(
         "train",
-        "--resume continues the run of one folder, but several folders are given: name one");
+        "--resume continues the run of one folder, but several names (operands that are no "
+        "files, and --out) count as folders: give one, and check the spelling of the others");
 }
 
 /* ---- values ---- */
