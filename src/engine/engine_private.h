@@ -99,7 +99,8 @@ int32_t mnem__sequence_in_memory(const mnem_sequence *sequence, int32_t n);
  * already. Then it is neither stepped nor saved, until a cut fetches a state. False: nothing
  * changed. */
 bool mnem__sequence_put_away(mnem_sequence *sequence);
-/* A cut of a sequence that isn't about to go on: what is in the store stays there. */
+/* A cut of a sequence that isn't about to go on: a snapshot stays where it is, and may go. Then the
+ * sequence is neither stepped nor saved, until another cut takes a state. */
 mnem_status mnem__sequence_truncate_away(mnem_sequence *sequence, int32_t n);
 /* Its snapshots. */
 mnem__snapshot_list *mnem__sequence_snapshots(const mnem_sequence *sequence);

@@ -330,8 +330,17 @@ bool mnem__way_complete(const mnem__search *search, mnem__way *way) {
     return complete(search, &parts, way);
 }
 
+/* Live states for all that run at once come first, then as many snapshots to go on from, then those
+ * of sequences that don't run, then snapshots. */
 void mnem__way_set_states(const mnem__search *search, mnem__way *way, int32_t states) {
-    way->states = mnem__min_i32(states, mnem__engine_states_live(search->setup));
+    const mnem__setup *setup = search->setup;
+    const bool fills = setup->options->pages_fill && !setup->options->states;
+    const int32_t live = mnem__engine_states_live(setup);
+    const int32_t run = fills ? mnem__min_i32(setup->logits_rows, live) : live;
+    const int32_t most = mnem__engine_states_most(setup, way->graphs->context) - live;
+    const int32_t snapshots =
+        mnem__max_i32(0, mnem__min_i32(states - run, mnem__min_i32(run, most)));
+    way->states = mnem__min_i32(states - snapshots, live);
     way->snapshots = states - way->states;
 }
 

@@ -37,6 +37,7 @@ static void lay_out_snapshots(const mnem__setup *setup, const mnem__choice *choi
     x->lists = mnem__carve(base, at, sequences, sizeof *x->lists);
     x->held = mnem__carve(base, at, pages, sizeof *x->held);
     x->cost = mnem__carve(base, at, pages, sizeof *x->cost);
+    x->next = mnem__carve(base, at, pages, sizeof *x->next);
     mnem__snapshot *all = mnem__carve(base, at, sequences * (uint64_t)x->each, sizeof *all);
     for (int32_t i = 0; base && i < x->list_count; i++) x->lists[i].at = all + (int64_t)i * x->each;
 }

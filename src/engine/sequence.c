@@ -210,10 +210,10 @@ static int32_t go_back_to(mnem_sequence *s, int32_t n) {
 }
 
 /* Makes n the end, with the state that it goes on from, and without snapshots behind it. away: a
- * state that is in the store stays there. */
+ * snapshot stays where it is, in no table. */
 static void go_back(mnem_sequence *s, int32_t n, bool away) {
     mnem_engine *e = s->engine;
-    const bool stays = away && mnem__sequence_is_stored(s, n);
+    const bool stays = away && snapshot_for(s, n);
     int32_t ready = mnem__sequence_ready(s, n);
     if (mnem__engine_has_states(e) && e->taken.runs && (ready < s->ready || is_away(s))) {
         if (stays)
@@ -321,7 +321,8 @@ static mnem_status truncate_sequence(mnem_sequence *s, int32_t n, bool away) {
         if (pages->count)
             mnem__kv_pages_cut(pages, &s->table[k], pages_of(s->engine, k, n, s->ready));
     }
-    return tell(s, MNEM__RELAY_TRUNCATE, n);
+    return mnem__relay_tell(&s->engine->relay, MNEM__RELAY_TRUNCATE,
+                            (int32_t)(s - s->engine->tables.sequences), n, away);
 }
 
 mnem_status mnem_sequence_truncate(mnem_sequence *s, int32_t n) {

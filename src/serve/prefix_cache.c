@@ -319,7 +319,7 @@ static bool evict_state(mnem_scheduler *s) {
     if (!lane) return false;
     if (mnem__sequence_put_away(lane->sequence)) return true;
     const int32_t n = mnem__sequence_in_memory(lane->sequence, lane->sequence->ready - 1);
-    if (n < MNEM__PREFIX_LEAST || mnem_sequence_truncate(lane->sequence, n) != MNEM_OK) {
+    if (n < MNEM__PREFIX_LEAST || mnem__sequence_truncate_away(lane->sequence, n) != MNEM_OK) {
         cut(s, lane, 0);
         return true;
     }

@@ -315,6 +315,34 @@ static void a_snapshot_in_the_swap_file_is_gone_on_from(void **state) {
     }
 }
 
+/* Without a file: a state that runs and one to go on from for each of eight conversations are
+ * enough, however the plan divides them. */
+static void sixteen_states_are_enough_for_eight_conversations(void **state) {
+    (void)state;
+    mnem_engine_options o = few;
+    o.logits_rows = CLIENTS;
+    o.snapshots = MNEM_SNAPSHOTS_FILL;
+    int32_t checked = 0;
+    uint64_t budget = engine_case_least(model, &o);
+    for (int32_t last = 0; last < 3 * CLIENTS; budget += 4 << 10) {
+        engine_case_open(&c, model, budget, &o);
+        engine_case_close(&c);
+        const int32_t all = c.plan.states + c.plan.snapshots;
+        if (all < 2 * CLIENTS || all <= last) continue;
+        last = all;
+        checked++;
+        for (int together = 1; together <= CLIENTS; together += CLIENTS - 1) {
+            open_with(&o, budget);
+            assert_true(c.plan.peak_bytes <= budget);
+            const uint64_t again = run_talk(together, 16);
+            print_message("%d live states, %d snapshots, %d at a time: %d tokens ran again\n",
+                          c.plan.states, c.plan.snapshots, together, (int)again);
+            close_all();
+        }
+    }
+    assert_true(checked > 4);
+}
+
 /* What could not be written runs again, as without the file. */
 static void a_full_disk_costs_only_the_snapshots(void **state) {
     (void)state;
@@ -382,6 +410,7 @@ int main(void) {
         cmocka_unit_test(a_second_turn_runs_what_is_new_again_and_little_more),
         cmocka_unit_test(eight_conversations_share_what_they_begin_with),
         cmocka_unit_test(a_snapshot_in_the_swap_file_is_gone_on_from),
+        cmocka_unit_test(sixteen_states_are_enough_for_eight_conversations),
         cmocka_unit_test(a_full_disk_costs_only_the_snapshots),
         cmocka_unit_test(a_small_file_keeps_some),
         cmocka_unit_test(a_kept_cache_has_the_states_that_were_in_the_file),

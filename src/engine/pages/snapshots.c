@@ -9,7 +9,10 @@
 
 #include "base/minmax.h"
 
-enum { ASKED_WORTH = 4 };
+enum { ASKED_WORTH = 4, END_WORTH = 64 };
+/* What is behind a snapshot in all lists that have it: no other one that was asked for, one and the
+ * same (its name), or several. */
+enum { NEXT_NONE = 0, NEXT_SEVERAL = -1, NEXT_NEW = INT32_MAX };
 
 mnem__snapshot *mnem__snapshots_find(const mnem__snapshot_list *list, int32_t n) {
     for (int32_t i = list->count; i-- > 0;)
@@ -58,6 +61,36 @@ static void drop_slot(mnem__snapshots *x, int32_t slot) {
             if (has_slot(&x->lists[l].at[i], slot)) drop(x, &x->lists[l], i);
 }
 
+/* ---- what one is worth ---- */
+
+/* A page or a slot; above 0. */
+static int32_t name_of(const mnem__snapshots *x, const mnem__snapshot *s) {
+    return 1 + (s->page >= 0 ? s->page : x->pages->count + s->slot);
+}
+
+static void add_next(int32_t *next, int32_t behind) {
+    if (behind != NEXT_NONE) *next = *next == NEXT_NONE || *next == behind ? behind : NEXT_SEVERAL;
+}
+
+/* Of all pages. longer: the list that is to have a new one that was asked for; NULL: none. */
+static void find_next(mnem__snapshots *x, const mnem__snapshot_list *longer) {
+    memset(x->next, 0, (size_t)x->pages->count * sizeof *x->next);
+    for (int32_t l = 0; l < x->list_count; l++) {
+        int32_t behind = &x->lists[l] == longer ? NEXT_NEW : NEXT_NONE;
+        for (int32_t i = x->lists[l].count; i-- > 0;) {
+            const mnem__snapshot *s = &x->lists[l].at[i];
+            if (s->page >= 0) add_next(&x->next[s->page], behind);
+            if (s->asked) behind = name_of(x, s);
+        }
+    }
+}
+
+/* Whether sequences are likely to go on from it: it was asked for, and nothing better has come
+ * behind it, or texts part there. */
+static bool is_end(bool asked, int32_t next) {
+    return (asked && next == NEXT_NONE) || next == NEXT_SEVERAL;
+}
+
 /* Tokens that would run again without it. */
 static int32_t tokens_of(const mnem__snapshot_list *list, int32_t index) {
     const mnem__snapshot *s = &list->at[index];
@@ -65,11 +98,13 @@ static int32_t tokens_of(const mnem__snapshot_list *list, int32_t index) {
 }
 
 /* What it would cost to lose it: tokens, the more the later it was used. */
-static double cost_of(const mnem__snapshots *x, const mnem__snapshot_list *list, int32_t index) {
+static double cost_of(const mnem__snapshots *x, const mnem__snapshot_list *list, int32_t index,
+                      int32_t next) {
     const mnem__snapshot *s = &list->at[index];
     const double tokens = tokens_of(list, index);
     const double most = x->most + x->stored, age = (double)(x->clock - s->used);
-    return tokens * (s->asked ? ASKED_WORTH : 1) * most / (most + age);
+    const int32_t worth = (s->asked ? ASKED_WORTH : 1) * (is_end(s->asked, next) ? END_WORTH : 1);
+    return tokens * worth * most / (most + age);
 }
 
 /* Of a new one behind all of the list. */
@@ -78,21 +113,23 @@ static int32_t tokens_of_new(const mnem__snapshot_list *list, int32_t position) 
 }
 
 static double cost_of_new(const mnem__snapshot_list *list, int32_t position, bool asked) {
-    return (double)tokens_of_new(list, position) * (asked ? ASKED_WORTH : 1);
+    return (double)tokens_of_new(list, position) * (asked ? ASKED_WORTH * END_WORTH : 1);
 }
 
 /* The page that costs the least to lose, of those that only lists have: as much as the list to
  * which it is worth most. One that is a live state, too, wouldn't come free, while the sequence
  * whose state is kept instead needs a page for its copy. Of equals the first in the lists: pages
  * have other numbers on other ranks. */
-static int32_t cheapest(mnem__snapshots *x, double *cost) {
+static int32_t cheapest(mnem__snapshots *x, const mnem__snapshot_list *longer, double *cost) {
     int32_t found = -1;
+    find_next(x, longer);
     memset(x->cost, 0, (size_t)x->pages->count * sizeof *x->cost);
     for (int32_t l = 0; l < x->list_count; l++)
         for (int32_t i = 0; i < x->lists[l].count; i++) {
             if (x->lists[l].at[i].page < 0) continue;
-            double *of = &x->cost[x->lists[l].at[i].page];
-            const double here = cost_of(x, &x->lists[l], i);
+            const int32_t page = x->lists[l].at[i].page;
+            double *of = &x->cost[page];
+            const double here = cost_of(x, &x->lists[l], i, x->next[page]);
             if (here > *of) *of = here;
         }
     for (int32_t l = 0; l < x->list_count; l++)
@@ -108,13 +145,27 @@ static int32_t cheapest(mnem__snapshots *x, double *cost) {
 
 /* ---- the store ---- */
 
+static int32_t next_of_slot(const mnem__snapshots *x, int32_t slot) {
+    int32_t next = NEXT_NONE;
+    for (int32_t l = 0; l < x->list_count; l++) {
+        int32_t behind = NEXT_NONE;
+        for (int32_t i = x->lists[l].count; i-- > 0;) {
+            const mnem__snapshot *s = &x->lists[l].at[i];
+            if (has_slot(s, slot)) add_next(&next, behind);
+            if (s->asked) behind = name_of(x, s);
+        }
+    }
+    return next;
+}
+
 /* What a slot is worth to the list to which it is worth most. */
 static double cost_of_slot(const mnem__snapshots *x, int32_t slot) {
+    const int32_t next = next_of_slot(x, slot);
     double most = 0;
     for (int32_t l = 0; l < x->list_count; l++)
         for (int32_t i = 0; i < x->lists[l].count; i++) {
             if (!has_slot(&x->lists[l].at[i], slot)) continue;
-            const double here = cost_of(x, &x->lists[l], i);
+            const double here = cost_of(x, &x->lists[l], i, next);
             if (here > most) most = here;
         }
     return most;
@@ -189,10 +240,11 @@ void mnem__snapshots_detach(mnem__snapshots *x) {
 
 /* ---- memory ---- */
 
+/* Of a list that is full; its last one isn't its end any more. */
 static void drop_cheapest_of(mnem__snapshots *x, mnem__snapshot_list *list) {
     int32_t found = 0;
     for (int32_t i = 1; i < list->count; i++)
-        if (cost_of(x, list, i) < cost_of(x, list, found)) found = i;
+        if (cost_of(x, list, i, NEXT_NEW) < cost_of(x, list, found, NEXT_NEW)) found = i;
     drop(x, list, found);
 }
 
@@ -201,7 +253,7 @@ static bool make_room(mnem__snapshots *x, const mnem__snapshot_list *list, int32
                       bool asked) {
     double cost;
     if (x->used < x->most) return true;
-    const int32_t page = cheapest(x, &cost);
+    const int32_t page = cheapest(x, asked ? list : NULL, &cost);
     if (page < 0) return false;
     if (!asked && cost >= cost_of_new(list, position, asked)) return false;
     move_out(x, page, cost);

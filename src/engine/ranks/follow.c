@@ -62,7 +62,9 @@ static mnem_status do_order(mnem_engine *e, const int32_t *order, bool *end) {
     if (!s) return bad_order(order);
     switch (order[0]) {
     case MNEM__RELAY_FORK: return mnem_sequence_fork(s, order[2], &made);
-    case MNEM__RELAY_TRUNCATE: return mnem_sequence_truncate(s, order[2]);
+    case MNEM__RELAY_TRUNCATE:
+        return order[3] ? mnem__sequence_truncate_away(s, order[2])
+                        : mnem_sequence_truncate(s, order[2]);
     case MNEM__RELAY_DESTROY: mnem_sequence_destroy(s); return MNEM_OK;
     case MNEM__RELAY_SNAPSHOT:
         return mnem__sequence_follow_snapshot(s, order[2] != 0) ? MNEM_OK : bad_order(order);
