@@ -115,6 +115,10 @@ typedef struct mnem_engine_options {
     /* The plan of another engine of this process has the line "reserve", for what isn't counted
      * byte by byte, and keeps it for both: this plan has none. */
     bool shares_reserve;
+    /* The engine's share of the ledger's budget: the most that its own lines of the plan take
+     * together. The plan then keeps to the share and to what the ledger has left, whichever is less
+     * (default: what the ledger has left). */
+    uint64_t budget_bytes;
 } mnem_engine_options;
 
 enum { MNEM_PLAN_LINES = 40, MNEM_TOGETHER = 8, MNEM_SNAPSHOTS_FILL = -1 };
