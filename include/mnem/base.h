@@ -124,7 +124,7 @@ typedef struct mnem_worker {
 typedef void mnem_team_function(const mnem_worker *worker, void *context);
 
 mnem_status mnem_team_create(int32_t count, mnem_team **team);
-void mnem_team_destroy(mnem_team *team); /* joins; NULL is fine */
+void mnem_team_destroy(mnem_team *team); /* joins (not in a forked child); NULL is fine */
 int32_t mnem_team_count(const mnem_team *team);
 uint64_t mnem_team_bytes(int32_t count); /* stacks and tables, for the plan */
 

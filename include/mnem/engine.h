@@ -269,7 +269,7 @@ typedef struct mnem_sequence mnem_sequence;
  * allocates nothing more. */
 mnem_status mnem_engine_create(const mnem_model *model, const mnem_engine_options *options,
                                const mnem_engine_plan *plan, mnem_engine **engine);
-/* Destroys the engine with its sequences. NULL is fine. */
+/* Destroys the engine with its sequences. NULL is fine; in a forked child it does nothing. */
 void mnem_engine_destroy(mnem_engine *engine);
 
 /* Creates an empty sequence. MNEM_OVER_BUDGET: options.sequences are already open. */

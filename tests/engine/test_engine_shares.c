@@ -1,6 +1,9 @@
-/* test_engine_shares.c: several engines under one ledger, each with a share of it. */
+/* test_engine_shares.c: several engines under one ledger, each with a share of it; and an engine in
+ * a forked child. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "engine/session_case.h"
 #include "kit/kit.h"
@@ -154,10 +157,35 @@ static void two_engines_give_back_what_they_took(void **state) {
     must(mnem_ledger_destroy(ledger));
 }
 
+static int use_in_child(engine_of *e) {
+    const mnem_status status =
+        mnem_session_eval(e->session, (int32_t[]){1, 2, 3}, 3, 3, NULL, NULL);
+    const bool says = strstr(mnem_last_error(), "forked child") != NULL;
+    mnem_session_destroy(e->session); /* waits for no thread */
+    return status == MNEM_INVALID && says ? 0 : 1;
+}
+
+static void an_engine_is_refused_in_a_child(void **state) {
+    (void)state;
+    int ended;
+    engine_of e;
+    mnem_ledger *ledger = ledger_of(GIB);
+    engine_open(&e, ledger, 0);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) _exit(use_in_child(&e));
+    assert_int_equal(waitpid(pid, &ended, 0), pid);
+    assert_int_equal(ended, 0);
+    free(logits_of(&e)); /* the parent's goes on */
+    engine_close(&e);
+    must(mnem_ledger_destroy(ledger));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_plan_keeps_to_its_share),
         cmocka_unit_test(a_share_is_at_most_what_is_left),
+        cmocka_unit_test(an_engine_is_refused_in_a_child),
         cmocka_unit_test(two_engines_give_back_what_they_took),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
