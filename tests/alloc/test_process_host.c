@@ -76,15 +76,33 @@ static void large_blocks_are_used_again(void **state) {
     assert_false(large_block_is_mapped_again());
 }
 
+/* The C heap keeps blocks as large as those that the program has freed; the library's go back. */
+static void large_blocks_of_the_library_go_back(void **state) {
+    (void)state;
+    enum { LARGE = 8 * MIB };
+    if (MNEM_SANITIZED) skip();
+    char *volatile own = malloc(2 * LARGE);
+    free(own);
+    const uint64_t before = resident();
+    char *block = mnem__alloc("large", LARGE), *small = mnem__alloc("small", 1000);
+    assert_non_null(block);
+    memset(block, 1, LARGE);
+    assert_true(resident() >= before + LARGE);
+    mnem__free(block);
+    assert_true(resident() < before + LARGE / 2);
+    mnem__free(small);
+}
+
 static void handlers_and_locale_stay(void **state) {
     (void)state;
-    struct sigaction before[SIGRTMAX + 1], after;
+    enum { SIGNALS = 65 }; /* Linux's */
+    struct sigaction before[SIGNALS], after;
     char locale[512];
     memset(before, 0, sizeof before);
     strncpy(locale, setlocale(LC_ALL, NULL), sizeof locale - 1);
-    for (int i = 1; i <= SIGRTMAX; i++) (void)sigaction(i, NULL, &before[i]);
+    for (int i = 1; i < SIGNALS; i++) (void)sigaction(i, NULL, &before[i]);
     mnem_ledger *ledger = open_ledger();
-    for (int i = 1; i <= SIGRTMAX; i++) {
+    for (int i = 1; i < SIGNALS; i++) {
         if (sigaction(i, NULL, &after)) continue;
         assert_ptr_equal(after.sa_handler, before[i].sa_handler);
         assert_int_equal(after.sa_flags, before[i].sa_flags);
@@ -144,6 +162,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_keep_arenas_of_their_own),
         cmocka_unit_test(large_blocks_are_used_again),
+        cmocka_unit_test(large_blocks_of_the_library_go_back),
         cmocka_unit_test(handlers_and_locale_stay),
         cmocka_unit_test(what_is_resident_is_charged_beside_threads),
         cmocka_unit_test(what_was_given_back_is_not_charged), /* sets the C heap: last */
