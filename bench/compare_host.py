@@ -5,7 +5,7 @@ A pair is two child processes that take turns; one of them creates a ledger of t
 ctypes first. Each times `a * 2 + a` on arrays of 2 MB, and a training step of a small network. Also
 in one process: the same loops before the ledger is made, while it is there and after it. Prints the
 median of the ratios (with / without). Needs build/release/libmnem.so and NumPy; PyTorch is
-optional.
+optional. --model FILE: a session of the model is open while the loops run, too.
 """
 import argparse
 import ctypes
@@ -18,12 +18,29 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-def ledger_make(lib):
-    lib.mnem_last_error.restype = ctypes.c_char_p
-    ledger = ctypes.c_void_p()
-    if lib.mnem_ledger_create_process(None, ctypes.byref(ledger)):
-        raise SystemExit(lib.mnem_last_error().decode())
-    return ledger
+class Host:
+    """The library, and what it has open: a ledger or a session (and its ledger)."""
+
+    def __init__(self, model):
+        self.lib = ctypes.CDLL(os.path.join(ROOT, "build/release/libmnem.so"))
+        self.lib.mnem_last_error.restype = ctypes.c_char_p
+        self.model = model
+
+    def open(self):
+        if self.model:
+            self.opened = ctypes.create_string_buffer(1 << 16)  # a mnem_opened is smaller
+            status = self.lib.mnem_open(self.model.encode(), ctypes.c_uint64(0), None, self.opened)
+        else:
+            self.opened = ctypes.c_void_p()
+            status = self.lib.mnem_ledger_create_process(None, ctypes.byref(self.opened))
+        if status:
+            raise SystemExit(self.lib.mnem_last_error().decode())
+
+    def close(self):
+        if self.model:
+            self.lib.mnem_close(self.opened)
+        else:
+            self.lib.mnem_ledger_destroy(self.opened)
 
 
 def numpy_loop():
@@ -62,18 +79,18 @@ def seconds(run):
     return time.process_time() - begin
 
 
-def child(name, with_ledger):
+def child(name, with_ledger, model):
     run = LOOPS[name]()
     run()
     if with_ledger:
-        ledger_make(ctypes.CDLL(os.path.join(ROOT, "build/release/libmnem.so")))
+        Host(model).open()
     for _ in sys.stdin:
         print(statistics.median(seconds(run) for _ in range(5)), flush=True)
 
 
-def pair(name, count):
+def pair(name, count, model):
     """The ratios of two processes that take turns."""
-    both = [subprocess.Popen([sys.executable, __file__, "--child", name, str(w)], text=True,
+    both = [subprocess.Popen([sys.executable, __file__, "--child", name, str(w), model], text=True,
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) for w in (0, 1)]
 
     def one(process):
@@ -92,17 +109,17 @@ def pair(name, count):
     return statistics.median(ratios[1:])
 
 
-def same_process(name, count):
+def same_process(name, count, model):
     """While a ledger is there, beside before it was made and after it."""
-    lib = ctypes.CDLL(os.path.join(ROOT, "build/release/libmnem.so"))
+    host = Host(model)
     run = LOOPS[name]()
     run()
     ratios = []
     for _ in range(count):
         before = statistics.median(seconds(run) for _ in range(5))
-        ledger = ledger_make(lib)
+        host.open()
         during = statistics.median(seconds(run) for _ in range(5))
-        lib.mnem_ledger_destroy(ledger)
+        host.close()
         after = statistics.median(seconds(run) for _ in range(5))
         ratios.append(2 * during / (before + after))
     return statistics.median(ratios)
@@ -111,18 +128,19 @@ def same_process(name, count):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--pairs", type=int, default=21)
-    parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--model", default="", help="a GGUF file")
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
-        return child(args.child[0], args.child[1] == "1")
+        return child(args.child[0], args.child[1] == "1", args.child[2])
     for name in LOOPS:
         try:
             __import__(name)
         except ImportError:
             print(f"{name}: not installed")
             continue
-        print(f"{name}: {pair(name, args.pairs):.3f} in two processes, "
-              f"{same_process(name, args.pairs):.3f} in one", flush=True)
+        print(f"{name}: {pair(name, args.pairs, args.model):.3f} in two processes, "
+              f"{same_process(name, args.pairs, args.model):.3f} in one", flush=True)
 
 
 if __name__ == "__main__":
