@@ -88,8 +88,8 @@ static void record(const char *path, int32_t tokens, uint64_t memory, trace *t) 
     mnem_engine_plan plan;
     mnem_engine_options options = {
         .context = tokens, .chunk = 1, .on_experts = on_experts, .on_experts_context = t};
-    must(mnem_ledger_create_process(&(mnem_ledger_options){.budget_bytes = memory},
-                                    &options.ledger));
+    must(mnem_ledger_create_process(
+        &(mnem_ledger_options){.budget_bytes = memory, .own_process = true}, &options.ledger));
     must(mnem_model_open(path, &model));
     must(mnem_engine_plan_make(model, &options, &plan));
     mnem_engine *engine;

@@ -178,9 +178,10 @@ static void run_long(int32_t tokens, int32_t prompt, int32_t long_prompt) {
 
 static void open_all(const char *path, int32_t context, int32_t mib) {
     mnem_transformer t;
-    must(mnem_ledger_create_process(
-        &(mnem_ledger_options){.preparing = true, .budget_bytes = (uint64_t)mib << 20},
-        &opened.ledger));
+    must(mnem_ledger_create_process(&(mnem_ledger_options){.preparing = true,
+                                                           .own_process = true,
+                                                           .budget_bytes = (uint64_t)mib << 20},
+                                    &opened.ledger));
     must(mnem_model_open(path, &opened.model));
     must(mnem_model_transformer(opened.model, &t));
     vocab = t.vocab;

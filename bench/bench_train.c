@@ -231,8 +231,9 @@ static void run(const arguments *a, const mnem_train_plan *plan) {
 int main(int argc, char **argv) {
     arguments a = parse(argc, argv);
     mnem_train_plan plan;
-    if (mnem_ledger_create_process(&(mnem_ledger_options){.budget_bytes = a.memory},
-                                   &a.options.ledger) != MNEM_OK)
+    if (mnem_ledger_create_process(
+            &(mnem_ledger_options){.budget_bytes = a.memory, .own_process = true},
+            &a.options.ledger) != MNEM_OK)
         fail(mnem_last_error());
     a.options.io_bytes =
         2 * sizeof(int32_t) * (uint64_t)a.shape->batch * (uint64_t)a.shape->sequence;

@@ -121,7 +121,8 @@ int main(int count, char **word) {
     }
     const uint64_t events = strtoull(word[1], NULL, 10);
     m.roll = count > 3 ? strtoull(word[3], NULL, 10) : 1;
-    must(mnem_ledger_create_process(&(mnem_ledger_options){.budget_bytes = 128 << 20}, &m.ledger));
+    must(mnem_ledger_create_process(
+        &(mnem_ledger_options){.budget_bytes = 128 << 20, .own_process = true}, &m.ledger));
     must(mnem_trace_create(&(mnem_trace_options){.path = word[2], .ledger = m.ledger}, &trace));
     must(mnem_trace_note(trace, "program", "make_trace"));
     must(mnem_device_open("null", &(mnem_device_options){.capacity_bytes = 1 << 30}, &device));

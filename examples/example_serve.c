@@ -25,7 +25,7 @@ static void stop(int number) {
 
 int main(int argc, char **argv) {
     if (argc != 4) return fprintf(stderr, "example_serve MODEL BUDGET PORT\n"), 2;
-    mnem_ledger_options limit = {.preparing = true};
+    mnem_ledger_options limit = {.preparing = true, .own_process = true};
     mnem_ledger *ledger;
     mnem_model *model;
     mnem_tokenizer *tokenizer;

@@ -81,8 +81,8 @@ int main(int argc, char **argv) {
     mnem_trainer *trainer = NULL;
     mnem_train_plan plan;
     const int steps = atoi(argv[3]);
-    mnem_status status =
-        mnem_ledger_create_process(&(mnem_ledger_options){.budget_bytes = budget}, &ledger);
+    mnem_status status = mnem_ledger_create_process(
+        &(mnem_ledger_options){.budget_bytes = budget, .own_process = true}, &ledger);
     const mnem_train_options options = {.ledger = ledger,
                                         .shape = shape,
                                         .batch = BATCH,

@@ -93,8 +93,8 @@ mnem_status mnem_process_usage_get(mnem_process_usage *usage);
 /* Bytes that this process could still take: MemAvailable and every cgroup limit above it. */
 mnem_status mnem_process_available(uint64_t *bytes);
 
-/* Maps in every page of the program and its libraries and a fixed part of the main stack, so that
- * the bytes resident afterwards don't grow by running code that hadn't run before. Best effort. */
+/* For a program of one's own: maps in all its code and a fixed part of the main stack, so that what
+ * is resident doesn't grow by running it, and sets the C heap (mallopt): best effort. */
 void mnem_process_settle(void);
 
 /* What the library itself took from the C heap. */
@@ -124,7 +124,7 @@ typedef struct mnem_worker {
 typedef void mnem_team_function(const mnem_worker *worker, void *context);
 
 mnem_status mnem_team_create(int32_t count, mnem_team **team);
-void mnem_team_destroy(mnem_team *team); /* joins; NULL is fine */
+void mnem_team_destroy(mnem_team *team); /* joins (not in a forked child); NULL is fine */
 int32_t mnem_team_count(const mnem_team *team);
 uint64_t mnem_team_bytes(int32_t count); /* stacks and tables, for the plan */
 

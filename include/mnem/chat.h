@@ -8,7 +8,7 @@
  * dropped; the system text stays. For a model without a chat template, and whose control tokens
  * don't reveal its format, the text of all messages is continued.
  * Not here: tools and other roles (template.h), grammars (grammar.h), many conversations (serve.h).
- * Threads: call mnem_chat_open first, with no other thread running. A chat belongs to one thread at
+ * Threads: no other thread may use the library in mnem_chat_open. A chat belongs to one thread at
  * a time; mnem_chat_cancel may be called from any thread and from a signal handler.
  *
  *     mnem_chat *chat;

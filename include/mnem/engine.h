@@ -115,6 +115,10 @@ typedef struct mnem_engine_options {
     /* The plan of another engine of this process has the line "reserve", for what isn't counted
      * byte by byte, and keeps it for both: this plan has none. */
     bool shares_reserve;
+    /* The engine's share of the ledger's budget: the most that its own lines of the plan take
+     * together. The plan then keeps to the share and to what the ledger has left, whichever is less
+     * (default: what the ledger has left). */
+    uint64_t budget_bytes;
 } mnem_engine_options;
 
 enum { MNEM_PLAN_LINES = 40, MNEM_TOGETHER = 8, MNEM_SNAPSHOTS_FILL = -1 };
@@ -265,7 +269,7 @@ typedef struct mnem_sequence mnem_sequence;
  * allocates nothing more. */
 mnem_status mnem_engine_create(const mnem_model *model, const mnem_engine_options *options,
                                const mnem_engine_plan *plan, mnem_engine **engine);
-/* Destroys the engine with its sequences. NULL is fine. */
+/* Destroys the engine with its sequences. NULL is fine; in a forked child it does nothing. */
 void mnem_engine_destroy(mnem_engine *engine);
 
 /* Creates an empty sequence. MNEM_OVER_BUDGET: options.sequences are already open. */

@@ -56,7 +56,12 @@ typedef struct mnem_ledger_options {
      * none). */
     uint64_t other_bytes;
     const char *other_tag; /* static storage */
-    double soft_fraction;  /* of the budget, where on_soft is called (default 0.85) */
+    /* Of mnem_ledger_create_process: the process is the caller's alone, as that of the command is.
+     * The process is settled (mnem_process_settle), so that what is charged for it stays exact, and
+     * its peak must fit the budget (default: false, as inside another program: nothing of the
+     * process is changed). */
+    bool own_process;
+    double soft_fraction; /* of the budget, where on_soft is called (default 0.85) */
     /* Called before a charge that exceeds the soft limit, with the bytes beyond the limit; it may
      * release bytes. Not called for bytes placed by a plan (mnem_ledger_alloc,
      * mnem_ledger_charge_planned). No lock is held. */
@@ -66,11 +71,14 @@ typedef struct mnem_ledger_options {
 
 /* MNEM_INVALID for a soft_fraction below 0 or above 1; MNEM_NO_MEMORY. */
 mnem_status mnem_ledger_create(const mnem_ledger_options *options, mnem_ledger **ledger);
-/* Creates a ledger for the whole process: settles the process (mnem_process_settle), charges its
- * resident bytes to kind runtime, tag "code and libraries", without the library's live heap, and
- * watches the heap. A budget of 0 here means 85 % of the memory that the process has and could
- * still take. MNEM_OVER_BUDGET when the process already takes more than the budget. Call it first,
- * with no other thread running. */
+/* Creates a ledger for the whole process: charges the bytes that are resident now (VmRSS) to kind
+ * runtime, tag "code and libraries", without the library's live heap, and watches the heap. What
+ * the rest of the process takes or gives back later is neither charged nor bounded; what the
+ * library takes is. A budget of 0 means 85 % of the memory that the process has and could take.
+ * MNEM_OVER_BUDGET when more than the budget is resident.
+ * No setting of the process is changed: the C heap, signal handlers and the locale stay; the
+ * library's own pages of code are read, so that they are resident. Other threads may run, but none
+ * may use the library meanwhile. With own_process: call it first, with no other thread running. */
 mnem_status mnem_ledger_create_process(const mnem_ledger_options *options, mnem_ledger **ledger);
 /* Ends the preparation: from now on the budget is the limit. MNEM_OVER_BUDGET when more bytes are
  * live. Creating an engine or a trainer calls this function. */

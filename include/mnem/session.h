@@ -2,13 +2,13 @@
  * sampling of tokens.
  *
  * A session is an engine (engine.h) with one sequence. mnem_open runs all steps of the setup in the
- * required order, because the bytes of each step are part of the plan: it settles the process and
- * creates its ledger, opens the model, creates the tokenizer, makes the plan and creates the
- * session. A model that doesn't fit is refused before any weight is read; the plan then states the
- * smallest budget that is enough.
+ * required order, because the bytes of each step are part of the plan: it creates the ledger of the
+ * process (mnem_ledger_create_process), opens the model, creates the tokenizer, makes the plan and
+ * creates the session. A model that doesn't fit is refused before any weight is read; the plan then
+ * states the smallest budget that is enough.
  * Not here: several sequences, details of plans (engine.h).
- * Threads: call mnem_open first, with no other thread running. A session belongs to one thread at a
- * time; mnem_session_cancel may be called from any thread and from a signal handler.
+ * Threads: no other thread may use the library during mnem_open. A session belongs to one thread at
+ * a time; mnem_session_cancel may be called from any thread and from a signal handler.
  *
  *     mnem_opened o;
  *     mnem_engine_options options = {.context = 256};

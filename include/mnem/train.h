@@ -249,7 +249,7 @@ typedef struct mnem_trainer mnem_trainer;
 /* (ranks) */
 mnem_status mnem_trainer_create(const mnem_train_options *options, const mnem_train_plan *plan,
                                 mnem_trainer **trainer);
-void mnem_trainer_destroy(mnem_trainer *trainer); /* NULL is fine */
+void mnem_trainer_destroy(mnem_trainer *trainer); /* NULL is fine; nothing in a forked child */
 
 /* ---- weights ---- */
 

@@ -6,6 +6,8 @@
  *
  *     [ bytes 8 | tag 4 | guard 4 ][ n bytes, 16-byte aligned ]
  *
+ * Large blocks are mappings of their own, so that they go back to the machine when they are freed,
+ * however large the blocks are that the C heap of another program keeps.
  * Invariant: the sum of the tags' live bytes is what was asked for and not freed; the watcher was
  * asked for each of them while it was set. Peaks are kept with a compare-and-swap each.
  * Cost: a few atomic additions for each call; nothing is locked. */
@@ -19,7 +21,13 @@
 #include "base/checked.h"
 #include "base/fail_point.h"
 #include "base/heap_private.h"
+#include "base/pages.h"
 
+#ifdef __SANITIZE_ADDRESS__
+#define MAPPED_LEAST UINT64_MAX /* it looks after blocks of malloc only */
+#else
+#define MAPPED_LEAST (128 * 1024)
+#endif
 enum { GUARD_LIVE = 0x6d6e656d };
 
 typedef struct block_header {
@@ -102,6 +110,33 @@ static void watcher_release(const char *tag, uint64_t bytes) {
     if (w) w->release(w->context, tag, bytes);
 }
 
+/* ---- memory of a block, of size bytes with its header ---- */
+
+static void *memory_take(uint64_t size, bool zero) {
+    if (size >= MAPPED_LEAST) return mnem__map(size);
+    return zero ? calloc(1, size) : malloc(size);
+}
+
+static void memory_give(void *p, uint64_t size) {
+    if (size >= MAPPED_LEAST)
+        mnem__pages_unmap(p, size);
+    else
+        free(p);
+}
+
+/* NULL: refused, and what is at p stays. */
+static void *memory_resize(void *p, uint64_t old, uint64_t size) {
+    if (old < MAPPED_LEAST && size < MAPPED_LEAST) return realloc(p, size);
+    if (old >= MAPPED_LEAST && size >= MAPPED_LEAST) return mnem__map_resize(p, old, size);
+    void *q = memory_take(size, false);
+    if (!q) return NULL;
+    memcpy(q, p, old < size ? old : size);
+    memory_give(p, old);
+    return q;
+}
+
+/* ---- blocks ---- */
+
 static void *block_take(const char *tag, size_t n, bool zero) {
     mnem__heap_count_call();
     uint64_t size;
@@ -111,7 +146,7 @@ static void *block_take(const char *tag, size_t n, bool zero) {
     uint32_t row = tag_index(tag);
     const char *text = atomic_load(&tags[row].text); /* the tag's, or of the one that it shares */
     if (!watcher_charge(text, n)) return NULL;
-    block_header *h = zero ? calloc(1, size) : malloc(size);
+    block_header *h = memory_take(size, zero);
     if (!h) {
         watcher_release(text, n);
         return mnem__heap_refuse(tag, n);
@@ -147,7 +182,7 @@ void *mnem__realloc(const char *tag, void *p, size_t n) {
     if (!mnem__add_u64(n, sizeof *h, &size) || size > PTRDIFF_MAX || mnem__heap_fails_now())
         return mnem__heap_refuse(own, n);
     if (n > old && !watcher_charge(own, n - old)) return NULL;
-    h = realloc(h, size);
+    h = memory_resize(h, old + sizeof *h, size);
     if (!h) {
         if (n > old) watcher_release(own, n - old);
         return mnem__heap_refuse(own, n);
@@ -169,7 +204,7 @@ void mnem__free(void *p) {
     count_sub(h->tag, h->bytes);
     watcher_release(atomic_load(&tags[h->tag].text), h->bytes);
     h->guard = 0;
-    free(h);
+    memory_give(h, h->bytes + sizeof *h);
 }
 
 char *mnem__strndup(const char *tag, const char *text, size_t n) {

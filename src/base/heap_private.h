@@ -13,6 +13,11 @@ void *mnem__heap_refuse(const char *tag, uint64_t bytes);
 /* The same of what a caller stopped: MNEM_CANCELLED. */
 void *mnem__heap_cancel(const char *tag);
 
+/* Zeroed pages for so many bytes, untouched; given back by mnem__pages_unmap. NULL: the machine has
+ * none. */
+void *mnem__map(uint64_t bytes);
+/* Moves them where they have no room. NULL: the machine has none, and they stay as they are. */
+void *mnem__map_resize(void *p, uint64_t old, uint64_t bytes);
 /* Pages at a multiple of alignment, with mmap's access and flags. NULL: the machine has none. */
 char *mnem__map_aligned(uint64_t size, uint64_t alignment, int access, int flags);
 

@@ -69,6 +69,17 @@ char *mnem__map_aligned(uint64_t size, uint64_t alignment, int access, int flags
     return p + before;
 }
 
+void *mnem__map(uint64_t bytes) {
+    const uint64_t page = mnem__page_size();
+    return mnem__map_aligned(mnem__align_up(bytes, page), page, PROT_READ | PROT_WRITE, 0);
+}
+
+void *mnem__map_resize(void *p, uint64_t old, uint64_t bytes) {
+    const uint64_t page = mnem__page_size();
+    void *q = mremap(p, mnem__align_up(old, page), mnem__align_up(bytes, page), MREMAP_MAYMOVE);
+    return q == MAP_FAILED ? NULL : q;
+}
+
 /* Huge pages for the whole ones of a touched map: they make no page resident that isn't ours, since
  * every page is touched. Not for the rest, which a huge page would round up. Best effort. */
 static void huge_advise(char *p, uint64_t size, bool touch) {

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -245,4 +246,28 @@ void mnem_process_settle(void) {
     if (fd >= 0) mappings_settle(fd, memory);
     if (memory >= 0) close(memory);
     if (fd >= 0) close(fd);
+}
+
+/* Of the object that has this function: what its file has of segments that nobody writes. */
+static int segments_read(struct dl_phdr_info *object, size_t size, void *context) {
+    (void)size, (void)context;
+    const uint64_t here = (uintptr_t)&mnem__library_read, page = mnem__page_size();
+    bool own = false;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+        const uint64_t begin = object->dlpi_addr + segment->p_vaddr;
+        own = own || (segment->p_type == PT_LOAD && here - begin < segment->p_memsz);
+    }
+    for (int i = 0; own && i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+        if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_R) || segment->p_flags & PF_W)
+            continue;
+        const uint64_t begin = object->dlpi_addr + segment->p_vaddr;
+        pages_read(begin & ~(page - 1), mnem__align_up(begin + segment->p_filesz, page));
+    }
+    return own;
+}
+
+void mnem__library_read(void) {
+    dl_iterate_phdr(segments_read, NULL);
 }

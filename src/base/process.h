@@ -10,4 +10,8 @@ mnem_status mnem__process_available_at(const char *root, uint64_t *bytes);
 /* Reads a small file into out (n bytes with the zero), without the heap. */
 mnem_status mnem__file_read_small(const char *path, char *out, size_t n);
 
+/* Makes the library's own pages of code and constants resident; changes nothing else of the
+ * process. Best effort. */
+void mnem__library_read(void);
+
 #endif

@@ -3,6 +3,7 @@
  * Invariant: the bytes taken are those of mnem__engine_measure for the plan's choice, the same
  * call that planning made. An engine that failed half-way is destroyed like a whole one. */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/checked.h"
 #include "base/heap.h"
@@ -125,6 +126,7 @@ static mnem_status start(mnem__setup *setup, const mnem_engine_plan *plan, mnem_
     mnem__engine_tables_lay_out(setup, &choice, base, &e->tables);
     memcpy(e->tables.resident, setup->flags, (size_t)setup->matrices * sizeof(bool));
     e->model = setup->model;
+    e->process = getpid();
     e->ledger = setup->options->ledger;
     e->device = setup->device;
     e->page_cache = setup->options->page_cache;
@@ -184,7 +186,7 @@ mnem_status mnem_engine_create(const mnem_model *model, const mnem_engine_option
 }
 
 void mnem_engine_destroy(mnem_engine *e) {
-    if (!e) return;
+    if (!e || e->process != getpid()) return; /* a child has none of the threads to wait for */
     mnem__step_forget_awaited(e);
     if (mnem__relay_leads(&e->relay)) (void)mnem__relay_end(&e->relay);
     mnem__relay_let_go(&e->relay);

@@ -100,7 +100,9 @@ static mnem__way choose(planner *p, uint64_t budget) {
 
 /* What was charged before, at the most; the same run has that peak again. */
 static uint64_t peak_before(const planner *p) {
-    return mnem__plan_before(p->setup.options->ledger);
+    const mnem_ledger *ledger = p->setup.options->ledger;
+    const uint64_t before = mnem__plan_before(ledger), budget = mnem__plan_budget(ledger);
+    return p->budget < budget && before <= budget ? 0 : before; /* not of the engine's share */
 }
 
 /* The least that any way takes with the options as they are. */
@@ -457,7 +459,8 @@ static mnem_status check_before(planner *p, mnem_engine_plan *plan) {
 
 mnem_status mnem_engine_plan_make(const mnem_model *model, const mnem_engine_options *options,
                                   mnem_engine_plan *plan) {
-    planner p = {.options = *options, .budget = mnem__plan_budget(options->ledger)};
+    planner p = {.options = *options,
+                 .budget = mnem__plan_share(options->ledger, options->budget_bytes)};
     *plan = (mnem_engine_plan){0};
     const mnem__plan_lines lines = lines_of(plan);
     /* Not the planner's own tables, yet to come. */

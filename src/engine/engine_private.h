@@ -148,6 +148,7 @@ struct mnem_engine {
     mnem__graph_pair graphs;
     mnem__weights *weights;
     mnem_team *team;
+    int32_t process; /* that created it: a forked child has its memory, but not its threads */
     mnem__choice choice;
     int32_t logits_rows, sequences;
     mnem__engine_parts parts;

@@ -12,6 +12,8 @@
  * Invariant: keys and values of positions below a sequence's length are whole; what lies behind is
  * overwritten, in pages that no other sequence has.
  * Cost: nothing is allocated; a pass streams what isn't resident once, for all its tokens. */
+#include <unistd.h>
+
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/event.h"
@@ -238,6 +240,9 @@ static void tell_step(const mnem__step *x, mnem__event_what what) {
 
 mnem_status mnem__step_run(mnem__step *x) {
     mnem_engine *e = x->e;
+    if (e->process != getpid())
+        return mnem__fail(MNEM_INVALID, "engine: a forked child can't use its parent's engine; "
+                                        "create one in a new process");
     mnem_status status = check_parts(e, x->parts, x->count);
     if (status == MNEM_OK) status = check_pages(x);
     if (status != MNEM_OK) return status;

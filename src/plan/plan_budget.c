@@ -2,6 +2,7 @@
  * where that is too little. */
 #include "plan/plan_budget.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 #include "base/minmax.h"
 
@@ -14,6 +15,13 @@ static mnem_ledger_info info_of(const mnem_ledger *ledger) {
 uint64_t mnem__plan_budget(const mnem_ledger *ledger) {
     const uint64_t budget = info_of(ledger).budget_bytes;
     return budget ? budget : UINT64_MAX;
+}
+
+uint64_t mnem__plan_share(const mnem_ledger *ledger, uint64_t share) {
+    const uint64_t budget = mnem__plan_budget(ledger);
+    uint64_t most;
+    if (!share || !mnem__add_u64(info_of(ledger).bytes_live, share, &most)) return budget;
+    return mnem__min_u64(budget, most);
 }
 
 uint64_t mnem__plan_before(const mnem_ledger *ledger) {

@@ -7,6 +7,8 @@
 
 /* The ledger's budget. UINT64_MAX: there is no limit. */
 uint64_t mnem__plan_budget(const mnem_ledger *ledger);
+/* The least of that and of what is live with `share` more bytes (0: no share). */
+uint64_t mnem__plan_share(const mnem_ledger *ledger, uint64_t share);
 /* The most that was live until now, planning with its tables too, where the ledger is preparing and
  * so let it pass the budget; else 0. The same run has that peak again, so it needs at least so
  * much, and where that passes the budget no option helps. */

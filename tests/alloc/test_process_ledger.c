@@ -19,7 +19,7 @@ static void what_is_resident_is_charged(void **state) {
     mnem_ledger *ledger;
     mnem_ledger_info info;
     mnem_account_info account;
-    must(mnem_ledger_create_process(NULL, &ledger));
+    must(mnem_ledger_create_process(&(mnem_ledger_options){.own_process = true}, &ledger));
     mnem_ledger_info_get(ledger, &info);
     uint64_t available;
     must(mnem_process_available(&available));
@@ -36,7 +36,7 @@ static void what_is_resident_is_charged(void **state) {
 static void a_budget_below_the_program_itself_is_refused(void **state) {
     (void)state;
     mnem_ledger *ledger = (void *)1;
-    mnem_ledger_options options = {.budget_bytes = 100000};
+    mnem_ledger_options options = {.budget_bytes = 100000, .own_process = true};
     assert_int_equal(mnem_ledger_create_process(&options, &ledger), MNEM_OVER_BUDGET);
     assert_null(ledger);
     assert_non_null(strstr(mnem_last_error(), "budget is 100000"));
@@ -56,7 +56,8 @@ static void charged_is_what_the_kernel_counts(void **state) {
     mnem_team *team;
     mnem_block blocks[4];
     mnem_ledger_info info;
-    must(mnem_ledger_create_process(&(mnem_ledger_options){.budget_bytes = 512 * MIB}, &ledger));
+    must(mnem_ledger_create_process(
+        &(mnem_ledger_options){.budget_bytes = 512 * MIB, .own_process = true}, &ledger));
     must(mnem_device_open("host", NULL, &device));
     for (int i = 0; i < 4; i++)
         must(mnem_ledger_alloc(ledger, device, MNEM_KIND_WEIGHTS, "blocks",

@@ -47,6 +47,27 @@ static void realloc_keeps_bytes_and_strndup_ends_with_zero(void **state) {
     mnem__free(p);
 }
 
+/* Over the border between blocks of the C heap and mappings, and among each. */
+static void realloc_keeps_bytes_of_any_size(void **state) {
+    (void)state;
+    static const size_t sizes[] = {100,     3 << 20, 200000, 50,      131056, 131055,
+                                   1 << 20, 131057,  4096,   1 << 22, 100};
+    unsigned char *p = mnem__calloc("test a", 1, 1 << 20);
+    assert_non_null(p);
+    for (size_t i = 0; i < 1 << 20; i++) assert_int_equal(p[i], 0);
+    memset(p, 0x5a, 100);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        p = mnem__realloc("test a", p, sizes[i]);
+        assert_non_null(p);
+        assert_int_equal((uintptr_t)p % 16, 0);
+        for (size_t j = 0; j < 50; j++) assert_int_equal(p[j], 0x5a);
+        assert_int_equal(tag_get("test a").bytes_live, sizes[i]);
+        memset(p, 0x5a, sizes[i]);
+    }
+    mnem__free(p);
+    assert_int_equal(tag_get("test a").bytes_live, 0);
+}
+
 static void sizes_that_overflow_are_refused(void **state) {
     (void)state;
     assert_null(mnem__alloc("test a", SIZE_MAX));
@@ -179,6 +200,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tags_count_what_was_asked_for),
         cmocka_unit_test(realloc_keeps_bytes_and_strndup_ends_with_zero),
+        cmocka_unit_test(realloc_keeps_bytes_of_any_size),
         cmocka_unit_test(sizes_that_overflow_are_refused),
         cmocka_unit_test(failures_come_when_asked_for),
         cmocka_unit_test(the_watcher_sees_every_byte_and_may_refuse),

@@ -1,9 +1,11 @@
 /* test_range_host.c: granules of the host's memory, by what the kernel says of them. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/heap.h"
@@ -188,6 +190,75 @@ static void host_granules_taken_together_are_one_mapping(void **state) {
     must(mnem_device_close(device));
 }
 
+/* How a child ended, which writes a byte there. */
+static int write_in_child(char *p) {
+    int state;
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        signal(SIGSEGV, SIG_DFL); /* not cmocka's */
+        *(volatile char *)p = 'c';
+        _exit(0);
+    }
+    assert_int_equal(waitpid(pid, &state, 0), pid);
+    return state;
+}
+
+static void a_child_cannot_write_into_a_range(void **state) {
+    (void)state;
+    mnem_device *device = host_open();
+    mnem_range range;
+    uint64_t g[2];
+    must(mnem_range_reserve(device, 2 * GRANULE, &range));
+    must(mnem_granules_take(device, MNEM_SPACE_DEVICE, g, 2));
+    must(mnem_range_map(&range, 0, g, 2));
+    char *p = mnem_range_host(&range);
+    p[0] = p[GRANULE] = 'p';
+    const int ended = write_in_child(p + GRANULE);
+    assert_false(WIFEXITED(ended) && WEXITSTATUS(ended) == 0);
+    assert_int_equal(p[GRANULE], 'p');
+    must(mnem_range_unmap(&range, 0, 2));
+    must(mnem_granules_give(device, g, 2));
+    mnem_range_release(&range);
+    must(mnem_device_close(device));
+}
+
+/* What a child does with a device of its parent; a bit for each answer that isn't as it should. */
+static int use_in_child(mnem_device *device, mnem_range *range, uint64_t *g) {
+    uint64_t more;
+    int wrong = 0;
+    if (mnem_granules_take(device, MNEM_SPACE_DEVICE, &more, 1) != MNEM_INVALID) wrong |= 1;
+    if (!strstr(mnem_last_error(), "forked child")) wrong |= 2;
+    if (mnem_range_unmap(range, 0, 1) != MNEM_OK) wrong |= 4;
+    if (mnem_range_map(range, 0, g, 1) != MNEM_INVALID) wrong |= 8;
+    if (mnem_granules_give(device, g, 1) != MNEM_OK) wrong |= 16;
+    return wrong;
+}
+
+static void a_child_cannot_give_back_what_its_parent_took(void **state) {
+    (void)state;
+    mnem_device *device = host_open();
+    mnem_range range;
+    uint64_t g;
+    int ended;
+    must(mnem_range_reserve(device, GRANULE, &range));
+    must(mnem_granules_take(device, MNEM_SPACE_DEVICE, &g, 1));
+    must(mnem_range_map(&range, 0, &g, 1));
+    char *p = mnem_range_host(&range);
+    memset(p, 'p', GRANULE);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) _exit(use_in_child(device, &range, &g));
+    assert_int_equal(waitpid(pid, &ended, 0), pid);
+    assert_int_equal(ended, 0);
+    assert_int_equal(file_bytes(device), GRANULE);
+    for (uint64_t i = 0; i < GRANULE; i++) assert_int_equal(p[i], 'p');
+    must(mnem_range_unmap(&range, 0, 1));
+    must(mnem_granules_give(device, &g, 1));
+    mnem_range_release(&range);
+    must(mnem_device_close(device));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(host_memory_is_there_when_taken_and_gone_when_given),
@@ -195,6 +266,8 @@ int main(void) {
         cmocka_unit_test(host_without_further_mappings_refuses_and_changes_nothing),
         cmocka_unit_test(host_under_a_limit_of_the_process_refuses),
         cmocka_unit_test(host_granules_taken_together_are_one_mapping),
+        cmocka_unit_test(a_child_cannot_write_into_a_range),
+        cmocka_unit_test(a_child_cannot_give_back_what_its_parent_took),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -243,7 +243,8 @@ static bool take(bool charged, mnem_history_run *run) {
     mnem_ledger *ledger;
     mnem_ledger_info info;
     mnem_process_usage usage;
-    if (mnem_ledger_create_process(NULL, &ledger) != MNEM_OK) return false;
+    if (mnem_ledger_create_process(&(mnem_ledger_options){.own_process = true}, &ledger) != MNEM_OK)
+        return false;
     if (charged && mnem_ledger_charge(ledger, MNEM_KIND_HOST, "beside", BESIDE) != MNEM_OK)
         return false;
     char *volatile beside = malloc(BESIDE);

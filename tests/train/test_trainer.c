@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/heap.h"
 #include "kit/kit.h"
@@ -359,6 +361,33 @@ static void f16_leaves_out_a_step_that_overflows(void **unused) {
     unmake(&m);
 }
 
+/* Its threads are in the parent only: waiting for them would never end. */
+static int step_in_child(mnem_trainer *trainer, batch *b) {
+    mnem_train_report report;
+    const mnem_status status = mnem_trainer_step(trainer, &(mnem_train_source){next, b}, &report);
+    const bool says = strstr(mnem_last_error(), "forked child") != NULL;
+    mnem_trainer_destroy(trainer);
+    return status == MNEM_INVALID && says ? 0 : 1;
+}
+
+static void a_child_is_refused_a_step(void **unused) {
+    (void)unused;
+    mnem_train_options o = options_of("llama", NULL);
+    int ended;
+    batch b;
+    o.threads = 2;
+    made m = make(&o, 0);
+    fill_batch(&b, m.plan.micro_batch);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) _exit(step_in_child(m.trainer, &b));
+    assert_int_equal(waitpid(pid, &ended, 0), pid);
+    assert_int_equal(ended, 0);
+    mnem_train_report report;
+    must(mnem_trainer_step(m.trainer, &(mnem_train_source){next, &b}, &report));
+    unmake(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_those_of_pytorch),
@@ -372,6 +401,7 @@ int main(void) {
         cmocka_unit_test(numbers_that_are_not_finite_name_the_tensor),
         cmocka_unit_test(a_wrong_token_is_refused),
         cmocka_unit_test(f16_leaves_out_a_step_that_overflows),
+        cmocka_unit_test(a_child_is_refused_a_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

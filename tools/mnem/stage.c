@@ -216,6 +216,7 @@ int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool
         tool_message("note: no MODEL is named, so --lora is applied to %s", path);
     const mnem_ledger_options ledger = {.budget_bytes = budget,
                                         .preparing = true,
+                                        .own_process = true,
                                         .other_bytes = tool_ranks_bytes(),
                                         .other_tag = "MPI"};
     if (tool_ranks_follows()) {

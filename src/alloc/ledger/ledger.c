@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/minmax.h"
+#include "base/process.h"
 
 enum {
     TEXT_MAX = 600,
@@ -329,14 +330,18 @@ mnem_status mnem_ledger_create(const mnem_ledger_options *options, mnem_ledger *
  *     resident   [ code, libraries, the caller's own | the library's heap, live ]
  *                  "code and libraries", now            from here on by the watcher, tag by tag
  *
- * Before that, pages of code, data and stack that would come later are made resident, so that what
- * is charged once stays true while the process runs. The peak is compared, not what is resident: a
- * budget that was passed already can't be kept. */
-static mnem_status process_charge(mnem_ledger *ledger) {
+ * Before that, pages that would come later are made resident, so that what is charged once stays
+ * true: of code, data and stack of a process of the caller's own; of others, the library's code. Of
+ * its own, the peak is compared: a budget that was passed already can't be kept. */
+static mnem_status process_charge(mnem_ledger *ledger, bool own_process) {
     mnem_process_usage usage;
     mnem_heap_usage heap;
-    mnem_process_settle();
+    if (own_process)
+        mnem_process_settle();
+    else
+        mnem__library_read();
     MNEM__TRY(mnem_process_usage_get(&usage));
+    const uint64_t used = own_process ? usage.bytes_peak : usage.bytes_resident;
     if (ledger->budget == NO_LIMIT) {
         uint64_t available;
         MNEM__TRY(mnem_process_available(&available));
@@ -344,12 +349,12 @@ static mnem_status process_charge(mnem_ledger *ledger) {
         ledger->soft = soft_of(ledger->budget, ledger->soft_fraction);
     }
     const uint64_t limit = limit_of(ledger);
-    if (usage.bytes_peak > limit)
+    if (used > limit)
         return mnem__fail(MNEM_OVER_BUDGET,
                           "ledger: the program and its libraries already used %llu bytes, but the "
                           "budget is %llu (%llu over); use a larger budget",
-                          (unsigned long long)usage.bytes_peak, (unsigned long long)limit,
-                          (unsigned long long)(usage.bytes_peak - limit));
+                          (unsigned long long)used, (unsigned long long)limit,
+                          (unsigned long long)(used - limit));
     mnem_heap_usage_get(&heap);
     uint64_t own =
         heap.bytes_live < usage.bytes_resident ? usage.bytes_resident - heap.bytes_live : 0;
@@ -363,7 +368,7 @@ static mnem_status process_charge(mnem_ledger *ledger) {
 
 mnem_status mnem_ledger_create_process(const mnem_ledger_options *options, mnem_ledger **out) {
     MNEM__TRY(mnem_ledger_create(options, out));
-    mnem_status status = process_charge(*out);
+    mnem_status status = process_charge(*out, options && options->own_process);
     if (status == MNEM_OK) return MNEM_OK;
     mnem_ledger_destroy(*out);
     *out = NULL;

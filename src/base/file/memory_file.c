@@ -5,7 +5,8 @@
  *     file        [ hole | committed | hole |  committed  ]      in memory, known to us only
  *
  * A place goes from reserved to mapped and back by mapping over it, so that no other mapping of the
- * process can get between. */
+ * process can get between. Maps of files are kept from forked children: memory of a file is shared
+ * with them, so what they write would be in the parent. */
 #include "base/file/memory_file.h"
 
 #include <errno.h>
@@ -106,6 +107,7 @@ static bool file_zero_advised(int fd, uint64_t offset, uint64_t bytes) {
     if (place) munmap(place, bytes);
     char *p = mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
     if (p == MAP_FAILED) return false;
+    madvise(p, bytes, MADV_DONTFORK);
     madvise(p, bytes, MADV_HUGEPAGE);
     bool done = !madvise(p, bytes, MADV_POPULATE_WRITE);
     munmap(p, bytes);
@@ -153,8 +155,15 @@ static bool map_over(void *p, size_t bytes, int access, int flags, int fd, uint6
     return false;
 }
 
+/* Without access until it is kept from children: a thread may fork between the calls. */
 bool mnem__pages_map_file(void *p, int fd, uint64_t offset, size_t bytes) {
-    if (!map_over(p, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset)) return false;
+    if (!map_over(p, bytes, PROT_NONE, MAP_SHARED, fd, offset)) return false;
+    if (madvise(p, bytes, MADV_DONTFORK) || mprotect(p, bytes, PROT_READ | PROT_WRITE)) {
+        (void)mmap(p, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1,
+                   0);
+        mnem__heap_refuse("mapping", bytes);
+        return false;
+    }
     madvise(p, bytes, MADV_HUGEPAGE); /* best effort */
     file_pages_touch(p, bytes);
     return true;

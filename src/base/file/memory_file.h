@@ -17,7 +17,8 @@ bool mnem__memory_file_commit(int fd, uint64_t offset, size_t bytes, bool huge);
 /* Makes a hole again: the memory goes back to the machine, also where it is mapped. */
 void mnem__memory_file_drop(int fd, uint64_t offset, size_t bytes);
 /* Maps committed memory over a reserved place, present from then on; and back to reserved. Both
- * change nothing when refused (the machine has a limit of mappings). */
+ * change nothing when refused (the machine has a limit of mappings). A forked child has no map
+ * there: access faults. */
 bool mnem__pages_map_file(void *p, int fd, uint64_t offset, size_t bytes);
 bool mnem__pages_map_nothing(void *p, size_t bytes);
 

@@ -19,6 +19,8 @@
  * microsecond every 20 milliseconds or more. */
 #include "base/team/team.h"
 
+#include <unistd.h>
+
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/heap.h"
@@ -69,7 +71,8 @@ struct mnem_team {
     bool stop, adapts;
     _Atomic int spins;
     int count;
-    int active; /* members of a run */
+    int active;      /* members of a run */
+    int32_t process; /* a forked child has none of the threads */
     watch watch;
     member members[];
 };
@@ -284,6 +287,7 @@ mnem_status mnem_team_create(int32_t count, mnem_team **out) {
     mnem_team *team = mnem__pages_map(team_pages(count), true);
     if (!team) return mnem__heap_status();
     team->count = team->active = count;
+    team->process = getpid();
     team->spins = count <= mnem__processors() ? SPINS : 0;
     for (int i = 0; i < count; i++) {
         member *m = &team->members[i];
@@ -311,9 +315,11 @@ static uint32_t begin_round(mnem_team *team, int count) {
 
 void mnem_team_destroy(mnem_team *team) {
     if (!team) return;
-    team->stop = true;
-    begin_round(team, team->count);
-    for (int i = 1; i < team->count; i++) mnem__thread_join(&team->members[i].thread);
+    if (team->process == getpid()) {
+        team->stop = true;
+        begin_round(team, team->count);
+        for (int i = 1; i < team->count; i++) mnem__thread_join(&team->members[i].thread);
+    }
     mnem__pages_unmap(team, team_pages(team->count));
 }
 

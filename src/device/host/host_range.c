@@ -13,6 +13,8 @@
  * with numbers in a row are one mapping of the kernel's. */
 #include "device/host/host_range.h"
 
+#include <unistd.h>
+
 #include "base/file/memory_file.h"
 #include "base/heap.h"
 #include "base/pages.h"
@@ -40,12 +42,23 @@ void mnem__host_range_release(mnem_device *device, uint64_t address, uint64_t by
 mnem_status mnem__host_files_init(mnem_device *device) {
     mnem__host_state *state = mnem__device_state(device);
     for (int i = 0; i < 2; i++) atomic_init(&state->memory_files[i], -1);
+    state->process = getpid();
     return MNEM_OK;
 }
 
 void mnem__host_files_close(mnem_device *device) {
     mnem__host_state *state = mnem__device_state(device);
     for (int i = 0; i < 2; i++) mnem__memory_file_close(atomic_load(&state->memory_files[i]));
+}
+
+/* A child has the parent's files: what it takes or gives back would be the parent's memory. */
+static bool is_in_child(mnem_device *device) {
+    return ((mnem__host_state *)mnem__device_state(device))->process != getpid();
+}
+
+static mnem_status child_refuse(void) {
+    return mnem__fail(MNEM_INVALID, "host: a forked child can't use granules of a device that its "
+                                    "parent opened; open a device in the child");
 }
 
 /* The file, opened when it is first needed: two threads may open it, one of them wins. */
@@ -68,6 +81,7 @@ static bool take_from(mnem_device *device, int store, uint64_t first, uint64_t c
 mnem_status mnem__host_granules_take(mnem_device *device, mnem_space space, uint64_t first,
                                      uint64_t count, uint8_t *store) {
     (void)space; /* all of the host's spaces are the same memory */
+    if (is_in_child(device)) return child_refuse();
     for (int s = HUGE_PAGES; s >= PLAIN; s--) {
         *store = (uint8_t)s;
         if (take_from(device, s, first, count)) return MNEM_OK;
@@ -76,12 +90,14 @@ mnem_status mnem__host_granules_take(mnem_device *device, mnem_space space, uint
 }
 
 void mnem__host_granules_give(mnem_device *device, uint64_t first, uint64_t count, uint8_t store) {
+    if (is_in_child(device)) return;
     mnem__memory_file_drop(file_of(device, store), first * MNEM__HOST_GRANULE,
                            count * MNEM__HOST_GRANULE);
 }
 
 mnem_status mnem__host_range_map(mnem_device *device, uint64_t address, uint64_t first,
                                  uint64_t count, uint8_t store) {
+    if (is_in_child(device)) return child_refuse();
     bool done = mnem__pages_map_file(pointer(address), file_of(device, store),
                                      first * MNEM__HOST_GRANULE, count * MNEM__HOST_GRANULE);
     return done ? MNEM_OK : mnem__heap_status();

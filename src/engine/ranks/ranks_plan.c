@@ -141,7 +141,8 @@ static mnem_status gather_speed(ranks *x) {
 }
 
 static mnem_status gather_room(ranks *x) {
-    const uint64_t budget = mnem__min_u64(mnem__plan_budget(x->options.ledger), UINT64_C(1) << 50);
+    const uint64_t budget = mnem__min_u64(
+        mnem__plan_share(x->options.ledger, x->options.budget_bytes), UINT64_C(1) << 50);
     const uint64_t taken = mnem__plan_live(x->options.ledger) + BESIDE;
     x->room[x->rank] = budget > taken ? budget - taken : 1;
     return gather_rows(x, x->room, sizeof *x->room);

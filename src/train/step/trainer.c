@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/event.h"
@@ -94,6 +95,7 @@ static mnem_status create_alone(const mnem_train_options *options, const mnem_tr
     mnem_trainer *t = (void *)base;
     mnem__train_tables_lay_out(&setup, plan->micro_batch, base, &t->tables);
     t->setup = setup;
+    t->process = getpid();
     t->taken = (mnem__taken){.parts = &t->sizes.all, .ledger = setup.o.ledger};
     t->micro_batch = plan->micro_batch;
     t->accumulation = plan->accumulation;
@@ -124,7 +126,7 @@ mnem_status mnem_trainer_create(const mnem_train_options *options, const mnem_tr
 }
 
 void mnem_trainer_destroy(mnem_trainer *t) {
-    if (!t) return;
+    if (!t || t->process != getpid()) return; /* a child has none of the threads to wait for */
     if (t->exchange) mnem__exchange_let_go(t->exchange);
     mnem__teacher_stream_stop(&t->stream);
     mnem_team_destroy(t->team);
@@ -212,6 +214,9 @@ static mnem_status check_ids(const mnem_trainer *t, const int32_t *ids, int64_t 
 }
 
 static mnem_status check_loaded(const mnem_trainer *t) {
+    if (t->process != getpid())
+        return mnem__fail(MNEM_INVALID, "train: a forked child can't use its parent's trainer; "
+                                        "create one in a new process");
     if (t->teacher && !t->teacher_sum)
         return mnem__fail(
             MNEM_INVALID,

@@ -11,6 +11,7 @@ struct mnem_trainer {
     mnem__train_setup setup;
     int32_t micro_batch, accumulation; /* of this rank's share */
     mnem_team *team;
+    int32_t process; /* that created it: a forked child has its memory, but not its threads */
     mnem__optimizer *optimizer;
     mnem__optimizer *norms; /* of what this rank adds up: optimizer, or with all moments another */
     mnem__exchange *exchange; /* NULL: alone */

@@ -65,7 +65,8 @@ static void print_summary(const work *w) {
 /* Under a ledger of the process. */
 static mnem_status convert(work *w) {
     const convert_options *o = w->asked;
-    const mnem_ledger_options budget = {.budget_bytes = o->memory, .preparing = true};
+    const mnem_ledger_options budget = {
+        .budget_bytes = o->memory, .preparing = true, .own_process = true};
     mnem_ledger *ledger;
     mnem_status status = mnem_ledger_create_process(&budget, &ledger);
     if (status != MNEM_OK) return status;

@@ -105,7 +105,8 @@ static int hold(const probe_options *o, mnem_ledger *ledger) {
 static int probe_machine(const probe_options *o, mnem_probe *probe) {
     const char *file = tool_model_default();
     mnem_ledger *ledger = NULL;
-    const mnem_ledger_options options = {.budget_bytes = o->session.memory, .preparing = true};
+    const mnem_ledger_options options = {
+        .budget_bytes = o->session.memory, .preparing = true, .own_process = true};
     const mnem_status status = mnem_ledger_create_process(&options, &ledger);
     if (status != MNEM_OK) return tool_fail(status);
     int code = hold(o, ledger);

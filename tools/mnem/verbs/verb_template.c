@@ -77,7 +77,8 @@ static int open_all(tool_stage *stage, texts *given) {
     const template_options *o = (const template_options *)stage->args;
     const char *path = tool_model_path(stage->args);
     if (!path) return TOOL_FAILED;
-    mnem_status status = mnem_ledger_create_process(NULL, &stage->ledger);
+    mnem_status status =
+        mnem_ledger_create_process(&(mnem_ledger_options){.own_process = true}, &stage->ledger);
     if (status == MNEM_OK) status = mnem_model_open(path, &stage->model);
     if (status != MNEM_OK) return tool_fail(status);
     int code = read_file(stage, o->template.file, &given->source);

@@ -19,7 +19,7 @@ static int open_tokenizer(tool_stage *stage) {
     const char *path = tool_model_path(stage->args);
     if (!path) return TOOL_FAILED;
     mnem_status status = /* a text has no limit of its own */
-        mnem_ledger_create_process(NULL, &stage->ledger);
+        mnem_ledger_create_process(&(mnem_ledger_options){.own_process = true}, &stage->ledger);
     if (status == MNEM_OK) status = mnem_model_open(path, &stage->model);
     return status == MNEM_OK ? tool_stage_tokenizer(stage) : tool_fail(status);
 }

@@ -40,6 +40,7 @@ static int open_ledger(train_run *run) {
     run->budget_chosen = train_budget(run) == 0;
     const mnem_ledger_options budget = {.budget_bytes = train_budget(run),
                                         .preparing = true,
+                                        .own_process = true,
                                         .other_bytes = tool_ranks_bytes(),
                                         .other_tag = "MPI"};
     if (!train_follows()) tool_monitor_begin(run->args, run->out);
