@@ -205,6 +205,37 @@ static void eight_conversations_share_what_they_begin_with(void **state) {
     close_all();
 }
 
+static void run_to(mnem_sequence *s, int32_t n) {
+    static const int32_t zeros[SERVE_CONTEXT];
+    const int32_t more = n - mnem_sequence_length(s);
+    must(mnem_engine_step(c.engine, &(mnem_step_part){s, zeros, more, more}, 1, NULL, NULL));
+}
+
+/* Of two conversations that begin alike: where they part, and the end of each; not the turns before
+ * that, however many tokens they are of. */
+static void ends_of_conversations_stay_and_where_they_part(void **state) {
+    (void)state;
+    enum { PART = 20, TURN = 30 };
+    mnem_sequence *s[2];
+    mnem_engine_options o = plain;
+    o.snapshots = 3;
+    o.pages_fill = false;
+    o.snapshot_tokens = SERVE_CONTEXT;
+    engine_case_open(&c, model, 0, &o);
+    must(mnem_sequence_create(c.engine, &s[0]));
+    mnem_sequence_snapshots_at(s[0], (const int32_t[]){PART}, 1);
+    run_to(s[0], PART + 1);
+    must(mnem_sequence_fork(s[0], PART, &s[1]));
+    for (int32_t end = PART + TURN; end < SERVE_CONTEXT - 2; end += TURN)
+        for (int32_t i = 0; i < 2; i++) {
+            mnem_sequence_snapshots_at(s[i], (const int32_t[]){end + i}, 1);
+            run_to(s[i], end + i + 1);
+            assert_int_equal(mnem__sequence_ready(s[i], end + i), end + i);
+            assert_int_equal(mnem__sequence_ready(s[i], PART + 1), PART);
+        }
+    engine_case_close(&c);
+}
+
 /* ---- states in the swap file ---- */
 
 static mnem_scheduler_stats stats_now(void) {
@@ -409,6 +440,7 @@ int main(void) {
         cmocka_unit_test(states_come_before_large_chunks_and_before_what_streams),
         cmocka_unit_test(a_second_turn_runs_what_is_new_again_and_little_more),
         cmocka_unit_test(eight_conversations_share_what_they_begin_with),
+        cmocka_unit_test(ends_of_conversations_stay_and_where_they_part),
         cmocka_unit_test(a_snapshot_in_the_swap_file_is_gone_on_from),
         cmocka_unit_test(sixteen_states_are_enough_for_eight_conversations),
         cmocka_unit_test(a_full_disk_costs_only_the_snapshots),

@@ -15,9 +15,9 @@
  * Where no more may be kept, the one goes that costs the least: the tokens between it and the
  * snapshot before it would run again; those that a caller asked for count four times, those that
  * sequences are likely to go on from 64 times (the last one asked for, and where texts part), those
- * that nobody used for a while less and less. It goes to the store, where there is one (a file: serve/
- * snapshot_store.c), and is read back when a sequence goes on from it; else it is dropped. What the
- * store can't write or read is dropped, too: its tokens run again. */
+ * that nobody used for a while less and less. It goes to the store, where there is one (a file:
+ * serve/snapshot_store.c), and is read back when a sequence goes on from it; else it is dropped.
+ * What the store can't write or read is dropped, too: its tokens run again. */
 #ifndef MNEM_SRC_ENGINE_PAGES_SNAPSHOTS_H
 #define MNEM_SRC_ENGINE_PAGES_SNAPSHOTS_H
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/minmax.h"
+#include "engine/engine_private.h"
 #include "kit/kit_device.h"
 #include "kit/kit_random.h"
 
@@ -19,6 +20,7 @@ const mnem_embed_options mean = {.pooling = MNEM_POOLING_MEAN};
 typedef struct runner {
     mnem_sequence *sequence; /* NULL: not open */
     int32_t stream;
+    bool away; /* its state may be a snapshot alone: a cut comes before its next step */
 } runner;
 
 /* A step, and what its rows are to be. */
@@ -81,9 +83,13 @@ static int32_t fill_parts(walk *w, flight *f) {
     int32_t count = 0;
     *f = (flight){.walk = w};
     for (int32_t i = 0; i < w->rank->options.sequences; i++) {
-        const runner *r = &w->runners[i];
+        runner *r = &w->runners[i];
         if (!r->sequence || next_below(&w->random, 4) == 0) continue;
+        if (r->away && next_below(&w->marks, 4) > 0) continue;
         const int32_t at = mnem_sequence_length(r->sequence);
+        if (r->away && mnem_sequence_truncate(r->sequence, at) != MNEM_OK)
+            say_wrong(w->rank, "cut");
+        r->away = false;
         mark(w, r->sequence);
         const int32_t n = mnem__min_i32(
             next_between(&w->random, 0, next_below(&w->random, 2) ? 1 : 60), LENGTH - at);
@@ -141,10 +147,12 @@ static void change(walk *w) {
         f->stream = next_between(&w->random, 0, STREAMS - 1);
     } else if (next_below(&w->random, 3) == 0) {
         mnem_sequence_destroy(f->sequence);
-        f->sequence = NULL;
+        *f = (runner){0};
     } else {
         const int32_t n = next_between(&w->random, 0, mnem_sequence_length(f->sequence));
-        const mnem_status status = mnem_sequence_truncate(f->sequence, n);
+        f->away = w->rank->options.snapshots > 0 && next_below(&w->marks, 2) == 0;
+        const mnem_status status = f->away ? mnem__sequence_truncate_away(f->sequence, n)
+                                           : mnem_sequence_truncate(f->sequence, n);
         if (status != MNEM_OK && status != MNEM_UNSUPPORTED) say_wrong(w->rank, "truncate");
     }
 }
@@ -180,6 +188,21 @@ static void lead(rank *r, mnem_engine *engine, const mnem_transformer *t) {
     }
 }
 
+static uint64_t add(uint64_t sum, int32_t value) {
+    return (sum ^ (uint32_t)value) * 0x100000001b3;
+}
+
+/* Which sequences have a state in a table, and of which positions lists have snapshots. */
+static uint64_t books_of(const mnem_engine *e) {
+    uint64_t sum = 0;
+    for (int32_t i = 0; i < e->sequences && e->snapshots.lists; i++) {
+        const mnem__snapshot_list *list = &e->snapshots.lists[i];
+        sum = add(add(sum, e->tables.sequences[i].table[MNEM__KV_STATES].used), list->count);
+        for (int32_t k = 0; k < list->count; k++) sum = add(sum, list->at[k].position);
+    }
+    return sum;
+}
+
 static void run_engine(rank *r, const mnem_model *model) {
     mnem_engine *engine;
     mnem_transformer t;
@@ -194,6 +217,7 @@ static void run_engine(rank *r, const mnem_model *model) {
         say_wrong(r, "follow");
     mnem_ledger_info info;
     mnem_engine_pages_get(engine, &r->pages);
+    r->books = books_of(engine);
     mnem_ledger_info_get(r->options.ledger, &info);
     if (info.bytes_peak > r->plan.peak_bytes) say_wrong(r, "more than planned");
     mnem_engine_destroy(engine);
@@ -247,5 +271,6 @@ void check_ranks(const rank *ranks, int32_t size, uint64_t seed) {
         assert_int_equal(ranks[i].plan.snapshots, ranks[0].plan.snapshots);
         assert_memory_equal(&ranks[i].pages.free, &ranks[0].pages.free, sizeof(mnem_page_count));
         assert_int_equal(ranks[i].pages.snapshots_used, ranks[0].pages.snapshots_used);
+        assert_int_equal(ranks[i].books, ranks[0].books);
     }
 }

@@ -30,6 +30,7 @@ typedef struct rank {
     mnem_engine_options options;
     mnem_engine_plan plan;
     mnem_engine_pages pages; /* at the end */
+    uint64_t books;          /* of its states, then */
     mnem_status status;      /* of the plan */
     int wrong;
     int flown, beside; /* steps that were under way, texts embedded beside them */
