@@ -15,6 +15,8 @@ from ._worker import Worker
 
 _KV = {"f16": D.MNEM_KV_F16, "q8_0": D.MNEM_KV_Q8_0, "auto": D.MNEM_KV_AUTO, "f32": D.MNEM_KV_F32}
 _ROOM = b"texts and samplers"
+_POOLING = {None: D.MNEM_POOLING_NONE, "mean": D.MNEM_POOLING_MEAN, "cls": D.MNEM_POOLING_CLS,
+            "last": D.MNEM_POOLING_LAST}
 _KNOBS = {D.MNEM_KNOB_CHUNK: "chunk", D.MNEM_KNOB_KV: "kv", D.MNEM_KNOB_CONTEXT: "ctx",
           D.MNEM_KNOB_MODEL: "model"}
 
@@ -56,7 +58,7 @@ class _Budget:
 class _Engine:
     """The library's objects of one LLM, in the order in which they are opened."""
 
-    def __init__(self, path, memory, options):
+    def __init__(self, path, memory, options, template):
         self.model = C.POINTER(D.mnem_model)()
         self.tokenizer = C.POINTER(D.mnem_tokenizer)()
         self.template = C.POINTER(D.mnem_template)()
@@ -70,19 +72,19 @@ class _Engine:
         self.on_logits = D.mnem_on_step_logits(self.choose)
         self.options = options
         try:
-            self.open(path, memory)
+            self.open(path, memory, template)
         except BaseException:
             self.close()
             raise
 
-    def open(self, path, memory):
+    def open(self, path, memory, template):
         self.options.ledger = _Budget.take(memory)
         check(lib.mnem_model_open(os.fsencode(path), C.byref(self.model)))
         check(lib.mnem_tokenizer_create(self.model, C.byref(self.tokenizer)))
         info = D.mnem_tokenizer_info()
         lib.mnem_tokenizer_info_get(self.tokenizer, C.byref(info))
         self.vocab = info.vocab
-        self.open_template()
+        self.open_template(template)
         self.reserve()
         try:
             check(lib.mnem_engine_plan_make(self.model, C.byref(self.options), C.byref(self.plan)))
@@ -95,9 +97,11 @@ class _Engine:
                 refusal.knob = _KNOBS[plan.knob.kind], plan.knob.value
             raise
 
-    def open_template(self):
+    def open_template(self, given):
         value = D.mnem_value()
-        if lib.mnem_model_key_find(self.model, b"tokenizer.chat_template", C.byref(value)):
+        if given:
+            source = given.encode()
+        elif lib.mnem_model_key_find(self.model, b"tokenizer.chat_template", C.byref(value)):
             source = text_of(value.text)
         else:
             source = lib.mnem_chat_format_template(lib.mnem_tokenizer_chat_format(self.tokenizer))
@@ -213,8 +217,9 @@ class _Engine:
             lib.mnem_sampler_destroy(self.sampler)
             self.sampler = C.POINTER(D.mnem_sampler)()
 
-    def embed(self, texts):
+    def embed(self, texts, pooling):
         self.load()
+        how = D.mnem_embed_options(pooling=pooling)
         lib.mnem_sequence_destroy(self.sequence)  # whose place they take
         self.sequence = C.POINTER(D.mnem_sequence)()
         about = D.mnem_transformer()
@@ -224,7 +229,7 @@ class _Engine:
             ids = self.encode(text)
             part.ids, part.n = (C.c_int32 * len(ids))(*ids), len(ids)
         out = (C.c_float * (len(texts) * about.embd))()
-        check(lib.mnem_engine_embed(self.engine, parts, len(texts), None, out))
+        check(lib.mnem_engine_embed(self.engine, parts, len(texts), C.byref(how), out))
         return [out[i * about.embd:(i + 1) * about.embd] for i in range(len(texts))]
 
 
@@ -242,11 +247,12 @@ class LLM:
     """A model inside the process's budget.
 
     memory: the budget of the whole process, such as "300M" or bytes (default: 85 % of what there is);
-    another LLM sets it anew. ctx: tokens of context. kv: "f16", "q8_0", "auto" or "f32". load: False
-    makes the plan alone, and the weights are read when they are first used. Methods may be called from
-    any thread; they run one after another."""
+    another LLM sets it anew. ctx: tokens of context. kv: "f16", "q8_0", "auto" or "f32". template: Jinja,
+    instead of the model's chat template. load: False makes the plan alone, and the weights are read when
+    they are first used. Methods may be called from any thread; they run one after another."""
 
-    def __init__(self, path, memory=None, ctx=0, *, kv="f16", threads=0, load=True):
+    def __init__(self, path, memory=None, ctx=0, *, kv="f16", threads=0, template=None,
+                 load=True):
         self._worker = None
         if kv not in _KV:
             raise ValueError(f"mnem: kv is {kv!r}, expected one of {', '.join(_KV)}")
@@ -254,7 +260,7 @@ class LLM:
         size = size_parse(memory)
         worker = Worker("mnem")
         try:
-            self._engine = worker.call(lambda job: _Engine(path, size, options))
+            self._engine = worker.call(lambda job: _Engine(path, size, options, template))
             self._worker = worker
             self.plan = Plan(self._engine.plan)
             if load:
@@ -290,10 +296,14 @@ class LLM:
                                          for i in ids])
         return b"".join(pieces).decode(errors="replace")
 
-    def embed(self, texts):
-        """The embedding of a text as a list of floats; of a list of texts, a list of them."""
+    def embed(self, texts, pooling=None):
+        """The embedding of a text as a list of floats; of a list of texts, a list of them. pooling:
+        "mean", "cls" or "last"; the file's where it isn't given."""
+        if pooling not in _POOLING:
+            raise ValueError(f"mnem: pooling is {pooling!r}, expected mean, cls or last")
         one = isinstance(texts, str)
-        found = self._call(lambda job: self._engine.embed([texts] if one else list(texts)))
+        found = self._call(lambda job: self._engine.embed(
+            [texts] if one else list(texts), _POOLING[pooling]))
         return found[0] if one else found
 
     def _ids(self, prompt):

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -125,6 +126,38 @@ class Text(unittest.TestCase):
                     self.llm.generate(PROMPT, 0, temperature=0)
             timer.join()
             self.assertEqual(self.llm.generate(PROMPT, 24, temperature=0), whole)
+
+
+TEMPLATE = "{% for m in messages %}{{ m.content }} {% endfor %}"
+
+
+class Chat(unittest.TestCase):
+    def test_an_answer_is_the_commands_and_a_conversation_goes_on(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".jinja") as file:
+            file.write(TEMPLATE)
+            file.flush()
+            other = command("run", MODEL, "-p", PROMPT, "--template", file.name, "-n", "12", "--temp", "0",
+                            "--ctx", "256")
+        with mnem.LLM(MODEL, memory=ROOM, ctx=256, template=TEMPLATE) as llm:
+            said = [{"role": "user", "content": PROMPT}]
+            answer = llm.chat(said, 12, temperature=0)
+            self.assertEqual(answer.strip(), other.stdout.strip())
+            said += [{"role": "assistant", "content": answer}, {"role": "user", "content": "And"}]
+            again = llm.chat(said, 12, temperature=0)
+        with mnem.LLM(MODEL, memory=ROOM, ctx=256, template=TEMPLATE) as llm:
+            self.assertEqual(llm.chat(said, 12, temperature=0), again)
+            self.assertEqual("".join(llm.chat(said, 12, temperature=0, stream=True)), again)
+
+    def test_embeddings_are_of_one_length(self):
+        with mnem.LLM(MODEL, memory=ROOM, ctx=64) as llm:
+            whole = llm.generate(PROMPT, 8, temperature=0)
+            with self.assertRaisesRegex(mnem.Error, "pooling"):
+                llm.embed(PROMPT)
+            one, two = llm.embed([PROMPT, "And God said"], pooling="mean")
+            self.assertAlmostEqual(sum(x * x for x in one), 1, places=4)
+            self.assertNotEqual(one, two)
+            self.assertEqual(llm.embed(PROMPT, pooling="mean"), one)
+            self.assertEqual(llm.generate(PROMPT, 8, temperature=0), whole)
 
 
 class Life(unittest.TestCase):
