@@ -1,0 +1,90 @@
+"""The shared library: found, loaded, and asked with exceptions instead of statuses.
+
+MNEM_LIBRARY names a file; otherwise it is the package's own copy, then the system's libmnem.so."""
+import ctypes as C
+import ctypes.util
+import os
+
+from . import _declarations as D
+
+
+class Error(RuntimeError):
+    """What the library refused, in its own words; `status` is the number of a mnem_status."""
+
+    def __init__(self, text, status=None):
+        super().__init__(text)
+        self.status = status
+
+
+class OverBudget(Error):
+    """Does not fit. `needed`: bytes that are enough (None: not known); `budget`: bytes allowed;
+    `least`: `needed` as a text for memory=; `knob`: the option that would help instead, as
+    (name, value), or None."""
+
+    def __init__(self, text, needed=None, budget=None, least=None, knob=None):
+        super().__init__(text, D.MNEM_OVER_BUDGET)
+        self.needed, self.budget, self.least, self.knob = needed, budget, least, knob
+
+
+class Cancelled(Error):
+    """The work was stopped by another thread."""
+
+
+def _path():
+    if os.environ.get("MNEM_LIBRARY"):
+        return os.environ["MNEM_LIBRARY"]
+    here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", "libmnem.so")
+    found = here if os.path.exists(here) else ctypes.util.find_library("mnem")
+    if found:
+        return found
+    raise ImportError("mnem: there is no libmnem.so: install it, or set MNEM_LIBRARY to its path")
+
+
+def _load():
+    library = C.CDLL(_path())
+    for name, (result, arguments) in D.FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+lib = _load()
+VERSION = lib.mnem_version().decode()
+
+
+def last_error():
+    return lib.mnem_last_error().decode(errors="replace")
+
+
+def check(status):
+    """Raises for every status but MNEM_OK. The text is this thread's last error."""
+    if status == D.MNEM_OK:
+        return
+    text = last_error() or lib.mnem_status_text(status).decode()
+    if status == D.MNEM_OVER_BUDGET:
+        raise OverBudget(text)
+    if status == D.MNEM_CANCELLED:
+        raise Cancelled(text, status)
+    raise Error(text, status)
+
+
+def size_parse(size):
+    """Bytes of 67108864, "64M" or "64MiB"; None: 0."""
+    if size is None:
+        return 0
+    out = C.c_uint64()
+    check(lib.mnem_size_parse(str(size).encode(), C.byref(out)))
+    return out.value
+
+
+def size_text(size):
+    return lib.mnem_size_format(size, C.create_string_buffer(24), 24).decode()
+
+
+def size_budget(size):
+    return lib.mnem_size_budget(size, C.create_string_buffer(24), 24).decode()
+
+
+def text_of(text):
+    """The bytes of a mnem_text."""
+    return C.string_at(text.bytes, text.length) if text.length else b""
