@@ -50,7 +50,8 @@ typedef struct mnem_server_options {
 
     mnem_text template;           /* of chats, as Jinja; no bytes: the model's */
     const char *template_args;    /* its variables where a request names none: a JSON object */
-    mnem_sampler_options sampler; /* where a request says nothing; all zero: mnem_sampler_usual */
+    mnem_sampler_options sampler; /* where a request says nothing; all zero: mnem_sampler_usual.
+                                   * seed 0: a random one for each request */
     mnem_pooling pooling;         /* of embeddings; 0: the file's */
     bool truncate;     /* prompts that exceed the context are truncated, instead of refused */
     bool strict_model; /* requests that name another model are refused */

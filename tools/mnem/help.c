@@ -154,8 +154,10 @@ void tool_help_verb(FILE *file, const tool_verb *v) {
     tool_wrap(
         file, "",
         "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 over budget; 128 + the number of the "
-        "signal that ended mnem (130 Ctrl-C, 143 SIGTERM). With --json a failure is also printed "
-        "as an object with the keys error, status and refused; for a plan also needed_bytes, "
+        "signal that ended mnem (130 Ctrl-C, 143 SIGTERM; mnem serve ends with 0). With --json a "
+        "failure is also printed "
+        "as an object with the keys error, status and refused; if the budget is too small also "
+        "needed_bytes, "
         "budget_bytes and least, the smallest --memory that works. A run whose peak exceeded its "
         "budget keeps its result, reports the "
         "excess and exits with 3; with --json an object after the result has over_budget_bytes.");
@@ -274,7 +276,8 @@ static void help_man(FILE *file) {
           ".PP\n"
           "With \\fB\\-\\-json\\fR a failure (1 or 3) is also printed as an object on standard "
           "output: error (the\n"
-          "message), status, refused (over budget); for a plan also needed_bytes, budget_bytes and "
+          "message), status, refused (over budget); if the budget is too small also needed_bytes, "
+          "budget_bytes and "
           "least,\n"
           "the smallest \\fB\\-\\-memory\\fR that works.\n"
           ".PP\n"

@@ -23,7 +23,7 @@ const tool_option tool_threads_options[] = {
 #define AT(field) offsetof(tool_args, field)
 const tool_option tool_model_options[] = {
     {"model", 'm', "FILE", TOOL_VALUE_TEXT, AT(model),
-     .help = "the model: a GGUF file or a Hugging Face folder; same as the operand MODEL"},
+     .help = "the model: a GGUF file or a Hugging Face folder; same as the first operand"},
     {0},
 };
 
@@ -55,8 +55,8 @@ const tool_option tool_help_options[] = {
 
 #define AT(field) offsetof(tool_session_asked, field)
 const tool_option tool_shape_options[] = {
-    TOOL_CTX_OPTION(AT(context),
-                    "the largest that fits, up to 4096 and the model's context length"),
+    TOOL_CTX_OPTION(AT(context), "with a prompt, its tokens and those of -n, or 256; otherwise the "
+                                 "largest that fits, up to 4096 and the model's context length"),
     TOOL_GROUP(tool_pass_options, 0),
     {"snapshot-tokens", 0, "N", TOOL_VALUE_COUNT, AT(snapshot_tokens), .least = 1,
      .most = INT32_MAX,
@@ -210,8 +210,8 @@ const tool_option tool_sampling_options[] = {
      .help = "XTC: least probability of a token that is dropped; above 0.5 disables it (default: "
              "0.1)"},
     {"seed", 's', "N", TOOL_VALUE_NUMBER, AT(seed), .least = -1,
-     .help = "seed of the sampler; the same seed gives the same text (default, or -1: random, and "
-             "printed)"},
+     .help = "seed of the sampler; the same seed gives the same text (default, or -1: random; run "
+             "prints it, and in serve a request without a seed has this one)"},
     {0},
 };
 #undef AT

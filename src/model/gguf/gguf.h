@@ -86,7 +86,7 @@ void mnem__model_tensor_advise(const mnem_model *model, uint32_t tensor, uint64_
  * the model was opened. To be asked after a read. MNEM_BAD_FILE. */
 mnem_status mnem__gguf_part_check(const mnem__gguf_part *part, int fd);
 
-/* What a file says whose matrices of layers are all 2:4, so that half a page of each is enough to
+/* What a file says whose matrices of layers are all 2:4, so that a page of each is enough to
  * believe it. */
 #define MNEM__GGUF_PATTERN     "mnem.sparsity.pattern"
 #define MNEM__GGUF_PATTERN_2_4 "2:4"

@@ -1,7 +1,7 @@
 /* gguf_sparse.c: finds the matrices of a file that are 2:4, before anything is planned.
  *
- * The idea: half a page of a matrix tells nearly always that it is dense. Where the file says
- * mnem.sparsity.pattern = "2:4", half a page that is 2:4 is enough; whoever packs the matrix later
+ * The idea: about a page of a matrix tells nearly always that it is dense. Where the file says
+ * mnem.sparsity.pattern = "2:4", a page that is 2:4 is enough; whoever packs the matrix later
  * checks the rest, since packing sees all of it anyway. A file that doesn't say so is another's:
  * such a matrix is read whole, so that nothing is refused that runs.
  * Cost: a page each; of a file that says nothing no more than DENSE_MOST pages, unless it is 2:4.

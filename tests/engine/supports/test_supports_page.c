@@ -112,7 +112,9 @@ static void describe(int i) {
     must(mnem_model_open(path, &model));
     must(mnem_model_transformer(model, &models[i]));
     mnem_model_close(model);
-    const char *also = strcmp(files[i], "llama_tied") == 0 ? ", tied embeddings" : "";
+    const char *also = strcmp(files[i], "llama_tied") == 0    ? ", tied embeddings"
+                       : strcmp(files[i], "gemma4_rows") == 0 ? ", shared keys and values"
+                                                              : "";
     snprintf(names[i], sizeof names[i], "%s%s", models[i].architecture, also);
 }
 

@@ -191,7 +191,8 @@ static const tool_option options[] = {
     {"cut", 0, "HOW", TOOL_VALUE_CHOICE, AT(run.session.cut), .choices = "layers rows",
      .help =
          "with --ranks: what each rank holds: layers (consecutive layers) or rows (rows of every "
-         "matrix) (default: the faster of the two; the speed of the other is shown beside it)"},
+         "matrix) (default: the faster of the two; the speed of the other is shown beside it. mnem "
+         "run uses layers unless --cut rows is given)"},
     TOOL_GROUP(tool_link_options, AT(run.session)),
     {"explain", 0, NULL, TOOL_VALUE_FLAG, AT(explain),
      .help = "show every way to run that no other way beats in both bytes and speed (the Pareto "

@@ -437,8 +437,8 @@ TOOL_VERB(
     "existing file is refused.\n"
     "\n"
     "Every pruned model loses quality: `mnem perplexity` measures how much, and training what\n"
-    "is left (`mnem train --init OUT`; not supported yet with heads removed) recovers much of\n"
-    "it. With a text (--calibrate, --test) a table at the end compares the loss with that\n"
+    "is left (`mnem train --init OUT`, or --lora where only adapters can be trained) recovers\n"
+    "much of it. With a text (--calibrate, --test) a table at the end compares the loss with that\n"
     "of MODEL in plain types (Q8_0, Q4_K_M, Q4_0 and Q3_K).\n",
     "mnem prune model-f16.gguf -o less.gguf --ffn 25% --calibrate book.txt  # remove what matters "
     "least for book.txt\n"

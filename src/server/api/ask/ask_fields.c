@@ -32,10 +32,12 @@ static bool read_reals(ask_reader *r) {
     return true;
 }
 
-/* -1 is off, or a random seed, as some servers have it. */
+/* -1 is off, or a random seed, as some servers have it. The server's own seed, if it has one, is
+ * that of requests without. */
 static bool read_wholes(ask_reader *r) {
     mnem_sampler_options *s = &r->ask->sampler;
-    int64_t top_k = s->top_k, seed = -1, priority = 0, last = s->repeat_last;
+    int64_t top_k = s->top_k, priority = 0, last = s->repeat_last;
+    int64_t seed = s->seed ? (int64_t)s->seed : -1;
     int64_t dry_allowed = s->dry_allowed_length, dry_last = s->dry_penalty_last;
     const bool fine =
         api_get_whole(r->root, "top_k", -1, TOP_K_MOST, &top_k, r->error) &&

@@ -57,8 +57,31 @@ static void a_stream_has_the_role_once_and_ends_with_done(void **state) {
     assert_null(strchr(answer->body, '\r'));
 }
 
+static uint64_t seed_of(const char *body) {
+    assert_int_equal(fake_post(&fake, path, body)->status, 200);
+    return fake.request[0].request.sampler.seed;
+}
+
+static void the_seed_of_the_server_is_that_of_requests_without_one(void **state) {
+    (void)state;
+    mnem_sampler_options sampler = mnem_sampler_usual();
+    sampler.seed = 5;
+    fake_open(&(api_options){.name = "kjv", .sampler = sampler}, &fake);
+    fake.say = "In the";
+    assert_int_equal(seed_of(hi), 5);
+    assert_int_equal(seed_of("{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"seed\":6}"),
+                     6);
+    fake_close(&fake);
+    sampler.seed = 0;
+    fake_open(&(api_options){.name = "kjv", .sampler = sampler}, &fake);
+    fake.say = "In the";
+    assert_int_not_equal(seed_of(hi), seed_of(hi));
+    fake_close(&fake);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_seed_of_the_server_is_that_of_requests_without_one),
         cmocka_unit_test_setup_teardown(an_answer_is_whole, open_chat, close_chat),
         cmocka_unit_test_setup_teardown(a_stream_has_the_role_once_and_ends_with_done, open_chat,
                                         close_chat),

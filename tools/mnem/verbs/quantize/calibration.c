@@ -380,8 +380,9 @@ const tool_option calibration_options[] = {
          "with --calibrate: write the importance matrix to FILE, in llama.cpp's imatrix format"},
     {"ctx", 'c', "N", TOOL_VALUE_COUNT, AT(session.context), .least = 16, .most = 1 << 20,
      .also = "ctx-size context n-ctx num-ctx",
-     .help = "tokens per sequence (--calibrate; default: the model's context, at most 512) and per "
-             "window (--test; default: the model's context, at most 4096)"},
+     .help =
+         "tokens per sequence of --calibrate and of its held-out part (default: the model's "
+         "context, at most 512), and per window of another --test text (default: at most 4096)"},
     {"chunks", 0, "N", TOOL_VALUE_COUNT, AT(chunks), .least = 1, .most = INT32_MAX,
      .help = "with --calibrate: maximum number of sequences (default: the whole text except its "
              "held-out part)"},
