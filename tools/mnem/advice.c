@@ -71,6 +71,15 @@ static void name_context(const mnem_engine_plan *p, advice *a) {
     if (!p->context_fixed) snprintf(a->how + n, sizeof a->how - n, " --ctx %d", p->context);
 }
 
+/* The plan with this KV type chooses the same context by itself. */
+static bool keeps_context(const tool_stage *stage, mnem_kv_choice kv) {
+    mnem_engine_options o = stage->options;
+    mnem_engine_plan with;
+    o.kv = kv;
+    return mnem_engine_plan_make(stage->model, &o, &with) == MNEM_OK &&
+           with.context == stage->plan.context;
+}
+
 static void add_kv(const tool_stage *stage, advices *all) {
     const mnem_engine_plan *p = &stage->plan;
     mnem_engine_options o = stage->options;
@@ -85,7 +94,7 @@ static void add_kv(const tool_stage *stage, advices *all) {
     if (gain < 1.05) return;
     advice *a = add(all, gain);
     snprintf(a->how, sizeof a->how, "--kv q8_0");
-    name_context(p, a);
+    if (!keeps_context(stage, o.kv)) name_context(p, a);
     snprintf(a->why, sizeof a->why, "halves the KV cache; the text hardly changes");
 }
 

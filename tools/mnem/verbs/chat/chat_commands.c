@@ -21,7 +21,7 @@ static int command_clear(chat *c, const char *rest) {
 }
 
 static int command_system(chat *c, const char *rest) {
-    return chat_begin_with(c, rest);
+    return chat_instruct(c, rest);
 }
 
 /* A new answer in the place of the last, which nobody wanted. */
