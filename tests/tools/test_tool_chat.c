@@ -27,6 +27,7 @@ static void chat_runs_the_models_template(void **state) {
     at = expect_from(at, "stopped after 8 tokens, the limit that -n sets");
     at = expect_from(at, "> ");
     type("/system Be long\n");
+    at = expect_from(at, "begins again, with this system text");
     at = expect_from(at, "> ");
     type("/stats\n");
     at = expect_from(at, "0 turns");

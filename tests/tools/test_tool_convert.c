@@ -77,7 +77,8 @@ static void wrong(tool_result r, int code, const char *words) {
 
 static void what_is_wrong_is_said_and_leaves_no_file(void **state) {
     (void)state;
-    wrong(RUN("convert", llama), 2, "--out FILE is missing");
+    wrong(RUN("convert", llama), 2, "give OUT after FOLDER");
+    wrong(RUN("convert", "owner/name", "x.gguf"), 2, "mnem downloads nothing");
     wrong(RUN("convert", at("none"), "-o", at("x.gguf")), 1, "none: can't be opened: No such");
     static const char file[] = MNEM_TEST_DATA "/architectures/llama.gguf";
     wrong(RUN("convert", file, "-o", at("x.gguf")), 1,

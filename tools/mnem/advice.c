@@ -10,6 +10,9 @@
 
 enum { ADVICE_MOST = 5 };
 
+/* A smaller gain is hardly seen. */
+#define LEAST_GAIN 1.05
+
 /* Bits a weight of the type that is proposed, its scales included. Rows that aren't whole blocks of
  * 256 get types of blocks of 32: Q5_0, and Q8_0 for the matrices of a vocabulary. */
 #define SMALL_TYPE          "Q4_K_M"
@@ -71,6 +74,15 @@ static void name_context(const mnem_engine_plan *p, advice *a) {
     if (!p->context_fixed) snprintf(a->how + n, sizeof a->how - n, " --ctx %d", p->context);
 }
 
+/* The plan with this KV type chooses the same context by itself. */
+static bool keeps_context(const tool_stage *stage, mnem_kv_choice kv) {
+    mnem_engine_options o = stage->options;
+    mnem_engine_plan with;
+    o.kv = kv;
+    return mnem_engine_plan_make(stage->model, &o, &with) == MNEM_OK &&
+           with.context == stage->plan.context;
+}
+
 static void add_kv(const tool_stage *stage, advices *all) {
     const mnem_engine_plan *p = &stage->plan;
     mnem_engine_options o = stage->options;
@@ -82,10 +94,10 @@ static void add_kv(const tool_stage *stage, advices *all) {
     const double gain = p->predicted_generate > 0 && with.predicted_generate > 0
                             ? with.predicted_generate / p->predicted_generate
                             : p->predicted_seconds / with.predicted_seconds;
-    if (gain < 1.05) return;
+    if (gain < LEAST_GAIN) return;
     advice *a = add(all, gain);
     snprintf(a->how, sizeof a->how, "--kv q8_0");
-    name_context(p, a);
+    if (!keeps_context(stage, o.kv)) name_context(p, a);
     snprintf(a->why, sizeof a->why, "halves the KV cache; the text hardly changes");
 }
 
@@ -150,7 +162,7 @@ static void times(double gain, char text[TOOL_TEXT]) {
     *text = 0;
     if (gain >= 1.95)
         snprintf(text, TOOL_TEXT, "%.*f times as fast", gain < 9.95, gain);
-    else if (gain >= 1.05)
+    else if (gain >= LEAST_GAIN)
         snprintf(text, TOOL_TEXT, "%.0f %% faster", 100 * (gain - 1));
     else if (gain < 0.95)
         snprintf(text, TOOL_TEXT, "%.*f %% of the speed", gain < 0.0995, 100 * gain);
@@ -189,13 +201,15 @@ void tool_advice_line(FILE *file, const tool_stage *stage) {
     advices all;
     if (!stage->plan.streamed) return;
     make(stage, &all);
+    if (!all.count || all.list[0].gain < LEAST_GAIN) return;
     size_t n = strlen(text);
     for (int i = 0; i < all.count && i < NAMED && n < sizeof text; i++) {
+        if (all.list[i].gain < LEAST_GAIN) break; /* nor do those after it gain */
         times(all.list[i].gain, speed);
-        n += (size_t)snprintf(text + n, sizeof text - n, *speed ? "%s%s (%s)" : "%s%s",
-                              i ? " or " : "", all.list[i].how, speed);
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s (%s)", i ? " or " : "",
+                              all.list[i].how, speed);
     }
     if (n < sizeof text && all.count > NAMED)
         snprintf(text + n, sizeof text - n, "; more: mnem plan");
-    if (all.count) tool_wrap_dim(file, "", text);
+    tool_wrap_dim(file, "", text);
 }

@@ -77,8 +77,9 @@ static void note_plan(uint64_t needed_bytes, uint64_t budget_bytes, char least[T
 }
 
 char *tool_budget_of_other(uint64_t bytes, char text[TOOL_TEXT]) {
-    enum { SPARE = 32 << 10 };
-    return mnem_size_budget(bytes + SPARE, text, TOOL_TEXT);
+    enum { SPARE = 32 << 10, EIGHTH = 128 << 10 }; /* whole eighths are named in MiB */
+    const uint64_t up = bytes + SPARE + EIGHTH - 1;
+    return mnem_size_budget(up - up % EIGHTH, text, TOOL_TEXT);
 }
 
 /* The list of budgets with this one in a rank's place; without a list just this one. */

@@ -3,6 +3,7 @@
  * The library streams the rows and reports each tensor; here its line is shown, and what the whole
  * took is held against the budget, which watches every allocation from before the folder opens. */
 #include <string.h>
+#include <unistd.h>
 
 #include "options.h"
 #include "output_file.h"
@@ -99,7 +100,11 @@ static bool is_full_disk(const char *error) {
 static int verb_convert(const tool_args *args) {
     static work w;
     const convert_options *o = (const convert_options *)args;
-    if (!o->out) return tool_usage("convert", "--out FILE is missing; it names the file to write");
+    const char *folder = args->operand[0];
+    const int code = access(folder, F_OK) == 0 ? TOOL_OK : tool_check_model("convert", folder);
+    if (code != TOOL_OK) return code;
+    if (!o->out)
+        return tool_usage("convert", "the file to write is missing: give OUT after FOLDER");
     if (tool_pre_check(o->pre) != TOOL_OK) return TOOL_FAILED;
     w.args = args;
     w.asked = o;

@@ -242,7 +242,7 @@ static void print_text(const info *i, const info_options *o) {
         snprintf(text, sizeof text, "no: %s", i->why_not_run);
         if (tool_out_flush()) tool_wrap(stdout, "runs           ", text);
     } else {
-        info_transformer_print(&i->transformer);
+        info_transformer_print(&i->transformer, i->file.version == 0);
     }
     print_tensors_summary(i);
     print_tokenizer(i);

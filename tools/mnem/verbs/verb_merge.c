@@ -90,8 +90,7 @@ static void print_summary(const work *w) {
 static int verb_merge(const tool_args *args) {
     static work w;
     const merge_options *o = (const merge_options *)args;
-    if (!o->out)
-        return tool_usage("merge", "--out FILE is missing; it names the model file to write");
+    if (!o->out) return tool_usage("merge", "the file to write is missing: give OUT after ADAPTER");
     if (tool_given(args, "scale") && (float)o->scale == 0)
         return tool_usage("merge", "--scale 0 would leave the model unchanged: use another scale");
     char adapter[PATH_MAX];

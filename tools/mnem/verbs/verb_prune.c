@@ -81,7 +81,7 @@ static int take_options(work *w) {
     const prune_options *o = w->asked;
     mnem_prune_options *options = &w->options;
     if (!o->out && !o->dry_run)
-        return tool_usage("prune", "--out FILE is missing; it names the model file to write");
+        return tool_usage("prune", "the file to write is missing: give OUT after MODEL");
     const bool less = o->heads || o->ffn || o->layers;
     if (!less && !o->pattern)
         return tool_usage("prune",

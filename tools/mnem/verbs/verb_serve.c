@@ -31,6 +31,7 @@ static void say_draining(serve *s, const mnem_scheduler *ready) {
     mnem_scheduler_stats stats;
     if (s->said_draining || !ready || tool_ranks() || s->stage.args->quiet) return;
     s->said_draining = true;
+    if (isatty(STDERR_FILENO)) fputc('\n', stderr); /* the terminal shows ^C */
     mnem_scheduler_stats_get(ready, &stats);
     const int32_t left = stats.running + stats.waiting;
     if (left > 0)
@@ -92,8 +93,7 @@ static int start_thread(serve *s) {
     return TOOL_OK;
 }
 
-/* A signal's handler. A launcher of ranks kills what hasn't ended a second or two later: answers
- * that aren't finished are ended then. */
+/* A signal's handler. Launchers of ranks kill what lasts a second or two: it ends all answers. */
 static void drain(void *context) {
     serve *s = context;
     atomic_store(&s->draining, true);

@@ -167,6 +167,17 @@ int chat_begin_with(chat *c, const char *system) {
     return chat_begin(c);
 }
 
+int chat_instruct(chat *c, const char *system) {
+    const int code = chat_begin_with(c, system);
+    if (code != TOOL_OK) return code;
+    if (!c->has_system)
+        fputs("The conversation begins again, without a system text.\n", stderr);
+    else if (strcmp(c->system, system) == 0)
+        fputs("The conversation begins again, with this system text; /show system shows it.\n",
+              stderr);
+    return TOOL_OK;
+}
+
 /* ---- turns ---- */
 
 static void end_answer(chat *c, tool_end end, uint64_t before) {

@@ -15,11 +15,13 @@ static int command_help(chat *c, const char *rest);
 
 static int command_clear(chat *c, const char *rest) {
     (void)rest;
-    return chat_begin(c);
+    const int code = chat_begin(c);
+    if (code == TOOL_OK) fputs("The conversation begins again.\n", stderr);
+    return code;
 }
 
 static int command_system(chat *c, const char *rest) {
-    return chat_begin_with(c, rest);
+    return chat_instruct(c, rest);
 }
 
 /* A new answer in the place of the last, which nobody wanted. */

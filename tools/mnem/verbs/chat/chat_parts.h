@@ -32,6 +32,8 @@ typedef struct chat {
 int chat_begin(chat *c);
 /* The same with another system text; "": none. What is wrong with it leaves the old one. */
 int chat_begin_with(chat *c, const char *system);
+/* The same, and says so. */
+int chat_instruct(chat *c, const char *system);
 /* Answers the last turn. */
 int chat_answer(chat *c);
 

@@ -183,7 +183,7 @@ int chat_set(chat *c, const char *words) {
         show(c);
         return TOOL_OK;
     }
-    if (is_word(words, n, system_name)) return chat_begin_with(c, value);
+    if (is_word(words, n, system_name)) return chat_instruct(c, value);
     if (row) return set_sampling(c, row, value);
     if (other && strcmp(other->name, tokens_name) == 0) return set_tokens(c, value);
     const bool verbose = is_word(words, n, verbose_name);

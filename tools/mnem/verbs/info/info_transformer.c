@@ -112,12 +112,18 @@ static void print_sizes(const mnem_transformer *t) {
     print_states(t);
 }
 
-static void print_rope(const mnem_transformer *t) {
-    char text[128];
+/* A folder's rows of Q and K are put in the order of GGUF files while they are read. */
+static const char *pairs_text(const mnem_transformer *t, bool folder) {
+    if (t->rope.neox) return "NeoX pairs";
+    return folder ? "interleaved pairs (rows that the folder has in halves are reordered)"
+                  : "interleaved pairs";
+}
+
+static void print_rope(const mnem_transformer *t, bool folder) {
+    char text[160];
     if (t->rope.dims && t->rope.base > 0) {
         snprintf(text, sizeof text, "base %g, %d dimensions, %s, scaling %s", (double)t->rope.base,
-                 t->rope.dims, t->rope.neox ? "NeoX pairs" : "interleaved pairs",
-                 info_rope_scaling(t));
+                 t->rope.dims, pairs_text(t, folder), info_rope_scaling(t));
         info_line("rope", text);
     } else if (t->heads && t->recurrent.kind) {
         info_line("positions", "none: states carry the order");
@@ -126,7 +132,7 @@ static void print_rope(const mnem_transformer *t) {
     }
 }
 
-void info_transformer_print(const mnem_transformer *t) {
+void info_transformer_print(const mnem_transformer *t, bool folder) {
     char text[256];
     print_sizes(t);
     print_experts(t);
@@ -134,7 +140,7 @@ void info_transformer_print(const mnem_transformer *t) {
     snprintf(text, sizeof text, "%d token%s", t->context, tool_s((uint64_t)t->context));
     info_line("context", text);
     print_window(t);
-    print_rope(t);
+    print_rope(t, folder);
     if (t->encoder)
         snprintf(text, sizeof text, "an encoder, LayerNorm after each block");
     else if (t->rope.dims || t->recurrent.kind)

@@ -12,7 +12,7 @@
 
 #define EACH_TAG "divergences"
 
-enum { DEFAULT_CONTEXT = 4096, LOGITS_BYTES = 4 << 20 };
+enum { DEFAULT_CONTEXT = 4096, SHORT_CONTEXT = 512, LOGITS_BYTES = 4 << 20 };
 
 /* ---- the text ---- */
 
@@ -84,13 +84,42 @@ static int plan_both(tool_windows *w) {
     return tool_reference_plan(w->reference, w->stage, predictions(w->stage->options.context));
 }
 
+/* What windows of SHORT_CONTEXT would need, where nobody asked for the long ones that are refused.
+ */
+static void shorter_words(const tool_stage *stage, char *text, size_t n) {
+    char least[TOOL_TEXT];
+    mnem_engine_options options = stage->options;
+    mnem_engine_plan plan = {0};
+    const int32_t context = SHORT_CONTEXT;
+    *text = 0;
+    if (stage->asked->context || options.comm || options.context <= context) return;
+    options.context = context;
+    if (mnem_engine_plan_make(stage->model, &options, &plan) == MNEM_OK)
+        snprintf(text, n, "--ctx %d would fit; otherwise ", context);
+    else if (plan.needed_bytes && plan.needed_bytes < stage->plan.needed_bytes)
+        snprintf(text, n, "--ctx %d works with --memory %s; with %d tokens ", context,
+                 mnem_size_budget(plan.needed_bytes, least, sizeof least), stage->options.context);
+}
+
+static int plan_alone(tool_stage *stage) {
+    char why[512], shorter[128];
+    const mnem_status status = tool_stage_choose(stage);
+    snprintf(why, sizeof why, "%s", mnem_last_error());
+    *shorter = 0;
+    if (status == MNEM_OVER_BUDGET && stage->plan.knob.kind == MNEM_KNOB_NONE)
+        shorter_words(stage, shorter, sizeof shorter);
+    if (!*shorter) return tool_stage_chosen(stage, status);
+    return tool_fail_rank(why, 0, stage->plan.needed_bytes, tool_budget_bytes(stage->ledger),
+                          stage->plan.knob, shorter);
+}
+
 int tool_windows_plan(tool_windows *w, tool_stage *stage, tool_reference *reference,
                       const tool_windows_text *text) {
     *w = (tool_windows){.stage = stage, .reference = reference, .bos = -1};
     set_options(stage);
     const int code = encode(w, text);
     if (code != TOOL_OK) return code;
-    return reference ? plan_both(w) : tool_stage_plan(stage);
+    return reference ? plan_both(w) : plan_alone(stage);
 }
 
 int tool_windows_open(tool_windows *w, tool_stage *stage, tool_reference *reference,

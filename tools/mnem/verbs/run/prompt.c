@@ -208,11 +208,20 @@ static void say_short(const mnem_engine_plan *plan, size_t prompt, int32_t room)
                  tool_budget_of_other(plan->wanted_bytes, least));
 }
 
+/* A prompt of one token would be in the budget. */
+static bool fits_short(const tool_stage *stage) {
+    mnem_engine_options options = stage->options;
+    mnem_engine_plan plan;
+    options.context_wanted = options.context_needed = 2;
+    return mnem_engine_plan_make(stage->model, &options, &plan) == MNEM_OK;
+}
+
 static int plan(tool_stage *stage, size_t prompt, int32_t room) {
     stage->options.context_wanted = room;
     stage->options.context_needed = (int32_t)prompt + 1;
     const int code = tool_stage_plan(stage);
-    if (code == TOOL_OVER_BUDGET && !stage->asked->context && stage->plan.context_fixed)
+    if (code == TOOL_OVER_BUDGET && !stage->asked->context && stage->plan.context_fixed &&
+        fits_short(stage))
         tool_message("the prompt alone has %zu token%s, so a smaller --ctx can't help: shorten the "
                      "prompt, or use a larger --memory",
                      prompt, tool_s(prompt));

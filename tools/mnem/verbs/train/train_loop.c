@@ -253,6 +253,7 @@ static int run_steps(train_run *run) {
     mnem_train_report report;
     const mnem_train_source source = {train_feed_next, run};
     mnem_status status;
+    tool_load_get(&run->load);
     if (run->asked->adapt) train_adapt_begin(run);
     tool_progress_begin(&l.progress, l.what);
     if (run->config.steps)

@@ -321,6 +321,24 @@ static double rate_of(const train_run *run) {
 }
 
 /* "2000 steps in 12 min, 4120 tokens/s · peak 61.2 MiB of 512 MiB" */
+/* Only with a cause that was measured: a step's prediction alone is no measure of the machine. */
+static void print_slowness(FILE *file, const train_run *run) {
+    enum { LEAST_SECONDS = 1 };
+    const double slow = 1.4, others = 0.15;
+    char text[240], took[TOOL_TEXT], planned[TOOL_TEXT];
+    tool_load_times now;
+    if (run->seconds <= 0 || run->seconds_done < LEAST_SECONDS || train_ranks() > 1) return;
+    const double each = run->seconds_done / (double)run->steps_done;
+    if (each < slow * run->seconds || !tool_load_get(&now)) return;
+    const double share = tool_load_share(&run->load, &now);
+    if (share < others) return;
+    snprintf(text, sizeof text,
+             "slower than planned, %s a step where %s were expected: other programs took %.0f %% "
+             "of this machine's processors",
+             tool_seconds(each, took), tool_seconds(run->seconds, planned), 100 * share);
+    tool_wrap_dim(file, "", text);
+}
+
 void train_report_end(FILE *file, const train_run *run) {
     char text[240], time[TOOL_TEXT], peak[TOOL_TEXT], budget[TOOL_TEXT];
     size_t n = 0;
@@ -335,6 +353,7 @@ void train_report_end(FILE *file, const train_run *run) {
     snprintf(text + n, sizeof text - n, "peak %s of %s", tool_size(tool_peak_bytes(), peak),
              tool_size(run->plan.budget_bytes, budget));
     tool_wrap_dim(file, "", text);
+    print_slowness(file, run);
 }
 
 static json_t *other_json(uint64_t bytes, double cost, const char *change) {

@@ -142,12 +142,12 @@ int train_result_say_whole(train_run *run) {
     run->finished = true;
     train_log_read(run, run->config.steps);
     tool_message(
-        lora ? "the run in %s is finished: all %lld steps are done. To train further, add --resume "
-               "and a larger length (--steps N or --epochs N), or merge the adapter %s into its "
+        lora ? "the run in %s is finished: all %lld steps are done. To train further, use --resume "
+               "with a larger length (--steps N or --epochs N), or merge the adapter %s into its "
                "model (mnem merge) and start a new run: mnem train --init MERGED --data FILE --out "
                "NEW"
-             : "the run in %s is finished: all %lld steps are done. To train further, add --resume "
-               "and a larger length (--steps N or --epochs N), or start a new run from its model: "
+             : "the run in %s is finished: all %lld steps are done. To train further, use --resume "
+               "with a larger length (--steps N or --epochs N), or start a new run from its model: "
                "mnem train --init %s --data FILE --out NEW",
         run->out, (long long)run->config.steps, train_result_path(run));
     train_result_say(run, run->config.steps);

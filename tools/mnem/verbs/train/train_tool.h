@@ -17,6 +17,7 @@
 
 #include "options.h"
 #include "sight/recording.h"
+#include "verbs/measure/other_load.h"
 
 enum {
     TRAIN_FILES_MAX = 256,
@@ -197,8 +198,9 @@ typedef struct train_run {
     train_adapting adapt;
     int64_t steps_done; /* by this process after the first, and their seconds */
     double seconds_done, cpu_done;
-    double seconds_all; /* of all steps of this process, the first too; 0: there was none */
-    double loss_last;   /* of the last step that had one; curves may not have it */
+    tool_load_times load; /* when its steps began */
+    double seconds_all;   /* of all steps of this process, the first too; 0: there was none */
+    double loss_last;     /* of the last step that had one; curves may not have it */
     double loss_validation;
     int64_t validated; /* the step of it; 0: none */
 } train_run;
