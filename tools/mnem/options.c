@@ -33,8 +33,7 @@ const tool_variable tool_variables[] = {
      "folder of state: the lines typed in chats (mnem/history), figures of finished runs "
      "(mnem/history.jsonl) and the results of mnem probe"},
     {"XDG_RUNTIME_DIR", "/tmp/mnem-UID",
-     "folder of the status files of running commands: mnem/PID.status, or PID.status in the "
-     "default folder"},
+     "folder of status files: mnem/PID.status, or PID.status in the default folder"},
     {"MNEM_PROGRESS", "30",
      "seconds between the progress lines of perplexity, quantize, convert, merge and prune, and of "
      "serve while it loads, if standard error is not a terminal; 0: none"},
