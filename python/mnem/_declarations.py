@@ -112,6 +112,7 @@ class mnem_ledger_options(C.Structure):
         ("preparing", C.c_bool),
         ("other_bytes", C.c_uint64),
         ("other_tag", C.c_char_p),
+        ("own_process", C.c_bool),
         ("soft_fraction", C.c_double),
         ("on_soft", C.CFUNCTYPE(None, C.c_void_p, C.c_uint64)),
         ("context", C.c_void_p),
@@ -457,6 +458,7 @@ class mnem_engine_options(C.Structure):
         ("scheduler_bytes", mnem_bytes_of_context),
         ("scheduler_context", C.c_void_p),
         ("shares_reserve", C.c_bool),
+        ("budget_bytes", C.c_uint64),
     ]
 
 mnem_type = C.c_int

@@ -442,7 +442,7 @@ static bool would_fit(void *owner, const mnem_engine_options *options) {
 }
 
 static mnem_status say_refused(const planner *p, mnem_engine_plan *plan) {
-    return mnem__plan_refused("plan", p->setup.options->ledger, &plan->needed_bytes,
+    return mnem__plan_refused("plan", peak_before(p), p->budget, &plan->needed_bytes,
                               &plan->budget_bytes, &plan->knob);
 }
 

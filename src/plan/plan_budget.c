@@ -42,11 +42,10 @@ mnem_status mnem__plan_refuse(const char *whose, uint64_t needed, uint64_t budge
                       mnem_size_format(needed - budget, c, sizeof c), more);
 }
 
-mnem_status mnem__plan_refused(const char *whose, const mnem_ledger *ledger, uint64_t *needed,
+mnem_status mnem__plan_refused(const char *whose, uint64_t before, uint64_t most, uint64_t *needed,
                                uint64_t *budget, mnem_knob *knob) {
-    const uint64_t before = mnem__plan_before(ledger);
     *needed = mnem__max_u64(*needed, before);
-    *budget = mnem__plan_budget(ledger);
-    if (before > *budget) *knob = (mnem_knob){MNEM_KNOB_NONE, 0};
+    *budget = most;
+    if (before > most) *knob = (mnem_knob){MNEM_KNOB_NONE, 0};
     return mnem__plan_refuse(whose, *needed, *budget, "");
 }

@@ -21,8 +21,8 @@ uint64_t mnem__plan_live(const mnem_ledger *ledger);
 mnem_status mnem__plan_refuse(const char *whose, uint64_t needed, uint64_t budget,
                               const char *more);
 /* The same of a plan with what it says of it: needed holds what its least way takes, and becomes at
- * least what came before; where that is over the ledger's budget no option helps. */
-mnem_status mnem__plan_refused(const char *whose, const mnem_ledger *ledger, uint64_t *needed,
+ * least what came before; where that is over `most`, the budget, no option helps. */
+mnem_status mnem__plan_refused(const char *whose, uint64_t before, uint64_t most, uint64_t *needed,
                                uint64_t *budget, mnem_knob *knob);
 
 #endif

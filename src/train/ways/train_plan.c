@@ -187,8 +187,9 @@ static mnem_knob knob_of(const planner *p) {
 }
 
 static mnem_status say_refused(const planner *p, mnem_train_plan *plan) {
-    return mnem__plan_refused("train", p->setup.o.ledger, &plan->needed_bytes, &plan->budget_bytes,
-                              &plan->knob);
+    const mnem_ledger *ledger = p->setup.o.ledger;
+    return mnem__plan_refused("train", mnem__plan_before(ledger), mnem__plan_budget(ledger),
+                              &plan->needed_bytes, &plan->budget_bytes, &plan->knob);
 }
 
 static mnem_status refuse(planner *p, mnem_train_plan *plan) {
