@@ -188,7 +188,7 @@ static bool check(const json_t *value, const place *at, api_error *error) {
     if (big && passes_on(at)) return true;
     put_place(at, param, sizeof param);
     return api_refuse(error, 400, param,
-                      big ? "'%s' is an integer that doesn't fit in 64 bits: use a smaller one"
+                      big ? "'%s' is an integer outside of -2^63 to 2^63 - 1: use one within"
                           : "'%s' contains the character U+0000, which is not supported: remove it",
                       param);
 }

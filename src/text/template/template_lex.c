@@ -295,7 +295,8 @@ static void count_bracket(mnem__lexer *l, char c) {
             bad(l, "more than 256 brackets are open, which is not supported");
         l->closing[l->brackets++] = close[p - open];
     } else if (strchr(close, c)) {
-        if (l->brackets == 0 || l->closing[--l->brackets] != c)
+        if (l->brackets == 0) bad(l, "a closing bracket has no open one");
+        if (l->closing[--l->brackets] != c)
             bad(l, "a closing bracket does not match the last open one");
     }
 }

@@ -65,10 +65,11 @@ void mnem__template_enter(mnem_template *t) {
 /* Before more bytes are taken. */
 static void charge(mnem_template *t, size_t bytes) {
     if (bytes > t->options.bytes - t->bytes)
-        mnem__template_fail(t, MNEM_OVER_BUDGET,
-                            "the template needs more than the limit of %llu bytes of memory; use "
-                            "fewer or shorter messages, or another template",
-                            (unsigned long long)t->options.bytes);
+        mnem__template_fail(
+            t, MNEM_OVER_BUDGET,
+            "the template needs more than the limit of %llu bytes of memory (a loop "
+            "may build too large a value); use another template, or fewer or shorter messages",
+            (unsigned long long)t->options.bytes);
     t->bytes += bytes;
     if (t->bytes > t->bytes_peak) t->bytes_peak = t->bytes;
 }

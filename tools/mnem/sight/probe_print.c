@@ -133,7 +133,8 @@ void probe_doubts(const mnem_probe *p) {
         if (l->partly)
             tool_message(
                 "memory was measured with a block of %s, part of which fits in the %s "
-                "cache of %s, so memory is slower than these figures: use a larger --memory",
+                "cache of %s, so memory is slower than these figures: use a --memory of at least "
+                "four times that cache",
                 tool_size(l->latency_bytes, seen), p->level[i - 1].name,
                 tool_size(p->level[i - 1].said_bytes, said));
     }

@@ -33,8 +33,8 @@ static bool read_divisor(mnem__schema *s, const mnem__node *of, divisor *out) {
     if (a * (out->places + 3) > STATES_MAX || strtod(text, NULL) != of->number)
         return mnem__schema_fail(s, MNEM_UNSUPPORTED,
                                  "\"multipleOf\" is %g, which is too large or has too many digits; "
-                                 "use an integer up to %d, or fewer digits",
-                                 of->number, STATES_MAX / 3);
+                                 "use a smaller integer, or fewer digits, or leave it out",
+                                 of->number);
     out->a = (uint32_t)a;
     return true;
 }

@@ -3,26 +3,31 @@
  * Where no context is given, a short text gets a shorter one, halved until training and held-out
  * text have a window each; conversations get the length of the longest, up to the usual one. One
  * conversation is one sequence: none sees another, and the rest of a sequence is padding. */
+#include <math.h>
 #include <string.h>
 
 #include "verbs/train/train_tool.h"
 
 enum { CONTEXT_LEAST = 32, CONTEXT_STEP = 16 };
 
-/* One sequence to train on, and one that is held out. */
+/* A text of so many tokens does: one sequence to train on, and a held-out part that has one. */
+static uint64_t needed_tokens(const train_config *c) {
+    if (c->heldout <= 0) return (uint64_t)c->context + 1;
+    const double held = ceil((c->context + 1) / c->heldout);
+    return (uint64_t)fmax(held, ceil(2.0 * c->context / (1 - c->heldout)));
+}
+
 static int fail_text(const train_run *run, mnem_status status) {
     const train_config *c = &run->config;
     const mnem_corpus_info *i = &run->corpus_info;
     char size[TOOL_TEXT];
     if (status != MNEM_INVALID) return tool_fail(status);
-    return tool_failed(c->heldout > 0
-                           ? "the text is too short: it has %llu token%s (%s), but a sequence of "
-                             "%d tokens needs %d, once to train on and once to hold out; give more "
-                             "text, or a shorter --ctx, or hold out no text with --heldout 0"
-                           : "the text is too short: it has %llu token%s (%s), but a sequence of "
-                             "%d tokens needs %d; give more text, or a shorter --ctx",
-                       (unsigned long long)i->tokens, tool_s(i->tokens),
-                       tool_size(i->text_bytes, size), c->context, c->context + 1);
+    return tool_failed(
+        "the text is too short: it has %llu token%s (%s), but --ctx %d with --heldout "
+        "%g needs %llu; give more text, or a smaller --ctx%s",
+        (unsigned long long)i->tokens, tool_s(i->tokens), tool_size(i->text_bytes, size),
+        c->context, c->heldout, (unsigned long long)needed_tokens(c),
+        c->heldout > 0 ? ", or --heldout 0, which needs one token more than --ctx" : "");
 }
 
 static int fit_text(train_run *run) {

@@ -155,9 +155,10 @@ static int open_folder(train_run *run) {
     const train_options *asked = run->asked;
     if (asked->resume) {
         if (access(train_path(run, "config.json"), F_OK) != 0)
-            return tool_failed(
-                "the folder %s holds no training run to resume: leave out --resume to start one",
-                run->out);
+            return tool_failed("the folder %s holds no training run to resume: give the --out of "
+                               "the run, or leave out "
+                               "--resume to start one",
+                               run->out);
     } else if (asked->dry_run) {
         return open_dry(run);
     } else if (access(train_path(run, "checkpoint"), F_OK) == 0) {
