@@ -223,11 +223,8 @@ static char *next_cell(char **line) {
 
 static mnem_status wrong_cell(size_t line, const char *name, const char *text) {
     return mnem__fail(MNEM_INVALID,
-                      "line %zu, column %s: \"%.40s\" is not a valid value, such as %s", line, name,
-                      text,
-                      strcmp(name, "gaps") == 0        ? "2-5"
-                      : strncmp(name, "space", 5) == 0 ? "a name"
-                                                       : "the whole number 5");
+                      "line %zu, column %s: \"%.40s\" is not a valid value (numbers are whole)",
+                      line, name, text);
 }
 
 static mnem_status read_row(mnem_place_csv *csv, char *text, size_t line) {

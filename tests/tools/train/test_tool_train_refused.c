@@ -67,7 +67,7 @@ static void a_wrong_config_is_named(void **state) {
         {"{\"files\": \"text\"}", "\"files\" must be a list of paths"},
         {"{\"files\": [1]}", "\"files\" must be a list of paths"},
         {"{\"files\": [\"/nowhere.txt\"]}", "/nowhere.txt: No such file"},
-        {"{\"embd\": 100, \"heads\": 7, \"kv_heads\": 7}", "a multiple of its \"heads\", 7"},
+        {"{\"embd\": 100, \"heads\": 7, \"kv_heads\": 7}", "must be its \"heads\" (7, which"},
         {"{\"layers\": 1, \"layers\": 2}", "line 1"},
         {"[3]", "not a JSON object"},
         {"layers: 3", "line 1"},
