@@ -22,7 +22,7 @@ typedef struct store {
 } store;
 
 static store store_make(mnem_type type) {
-    store s = {.layout = {type, HEADS, DIM, PAGE_TOKENS}};
+    store s = {.layout = {type, HEADS, DIM, PAGE_TOKENS, 0}};
     rng r = {9};
     s.block = mnem__kv_block_get(&s.layout);
     s.page = mnem_kv_page_bytes(&s.layout);
