@@ -23,8 +23,8 @@
 #include "base/heap_private.h"
 #include "base/pages.h"
 
-#ifdef __SANITIZE_ADDRESS__
-#define MAPPED_LEAST UINT64_MAX /* it looks after blocks of malloc only */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define MAPPED_LEAST UINT64_MAX /* they look after blocks of malloc only */
 #else
 #define MAPPED_LEAST (128 * 1024)
 #endif

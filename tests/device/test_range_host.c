@@ -215,7 +215,11 @@ static void a_child_cannot_write_into_a_range(void **state) {
     char *p = mnem_range_host(&range);
     p[0] = p[GRANULE] = 'p';
     const int ended = write_in_child(p + GRANULE);
+#ifndef __SANITIZE_THREAD__ /* in a child it maps memory of its own, which may be there */
     assert_false(WIFEXITED(ended) && WEXITSTATUS(ended) == 0);
+#else
+    (void)ended;
+#endif
     assert_int_equal(p[GRANULE], 'p');
     must(mnem_range_unmap(&range, 0, 2));
     must(mnem_granules_give(device, g, 2));
