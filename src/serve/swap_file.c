@@ -234,7 +234,9 @@ void mnem__swap_share(mnem__swap_file *f, const uint64_t *page_bytes) {
 static mnem_status write_head(const mnem__swap_file *f) {
     const uint64_t magic = SWAP_MAGIC;
     if (ftruncate(f->fd, 0) == 0) return mnem__saved_write(f->fd, 0, &magic, sizeof magic);
-    return mnem__fail(MNEM_IO, "swap file: can't be read or written (%s)", strerrordesc_np(errno));
+    return mnem__fail(MNEM_IO,
+                      "swap file: can't be emptied (%s); check its disk, or use another file",
+                      strerrordesc_np(errno));
 }
 
 mnem_status mnem__swap_begin(mnem__swap_file *f) {

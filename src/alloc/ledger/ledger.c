@@ -196,9 +196,9 @@ static mnem_status charge(mnem_ledger *ledger, mnem_kind kind, const char *tag, 
                           charge_origin origin) {
     if ((unsigned)kind >= MNEM_KIND_COUNT || !tag || !*tag)
         return mnem__fail(MNEM_INVALID,
-                          "ledger: kind %d or tag %s is invalid: expected a constant of mnem_kind "
-                          "and a text that isn't empty",
-                          (int)kind, tag ? "\"\"" : "NULL");
+                          "ledger: kind %d or tag \"%.40s\" is invalid: expected a constant of "
+                          "mnem_kind and a text that isn't empty",
+                          (int)kind, tag ? tag : "");
     pthread_mutex_lock(&ledger->lock);
     if (origin != BY_PLAN) soft_call(ledger, bytes);
     account *a = account_of(ledger, kind, tag);

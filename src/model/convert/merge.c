@@ -119,8 +119,8 @@ static mnem_status add_sums(const job *j, int64_t first, row_sum *all) {
                               (long long)(first + i));
         if (s->status == MNEM_BAD_FILE)
             return mnem__fail(MNEM_BAD_FILE,
-                              "merge: tensor %s: row %lld has numbers too large for %s; choose "
-                              "another type for the result",
+                              "merge: tensor %s: row %lld has numbers too large for %s; choose a "
+                              "type of wider range for the result, such as BF16 or F32",
                               j->tensor.name, (long long)(first + i), mnem_type_get(j->to)->name);
         if (s->status != MNEM_OK)
             return mnem__fail(s->status, "merge: tensor %s: %s", j->tensor.name,
