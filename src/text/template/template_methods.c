@@ -146,9 +146,7 @@ METHOD(str_splitlines) {
 
 static mnem__any partition(mnem_template *t, mnem__any self, const mnem__any *a, bool last) {
     const mnem__any by = mnem__argument_text(t, a[0], "", "partition()");
-    if (by.length == 0)
-        mnem__template_refuse(t, "%spartition(): the separator is empty; give a text such as ':'",
-                              last ? "r" : "");
+    if (by.length == 0) mnem__template_refuse(t, "the separator is empty; give a text such as ':'");
     const char *found = mnem__text_search(t, self, by, last);
     const size_t before = found ? (size_t)(found - self.text) : last ? 0 : self.length;
     const size_t behind = found ? before + by.length : before;
