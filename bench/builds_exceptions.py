@@ -8,7 +8,7 @@ import json
 
 SAMPLERS = {"dry_multiplier", "dry_base", "dry_allowed_length", "dry_penalty_last_n",
             "xtc_probability", "xtc_threshold"}
-FEATURES = {"supports"}
+FEATURES = {"supports", "streams", "laurel"}
 
 
 def without(value, keys):
@@ -66,7 +66,7 @@ EXCEPTIONS = [
      "way: rows are shared by each process's measured bytes, which differ by 12 KiB from run to run: "
      "1 % of a share at most"),
     ("verbs", "info * --json", "JSON", more_keys(FEATURES),
-     "info: `supports`, what the model supports, is a field more"),
+     "info: `supports`, `streams` and `laurel` are fields more"),
     ("verbs", "info * --tensors --keys", "numbers", more_words("prune_2_4"),
      "info: a list of what the model supports, with prune_2_4 in it"),
     ("serve", "*", "/props *", more_keys(SAMPLERS),
