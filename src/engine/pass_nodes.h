@@ -1,20 +1,21 @@
-/* pass_nodes.h: what a pass is made of: computing, and the moves of bytes around it.
+/* pass_nodes.h: the nodes of a pass: computation, and the moves of bytes before and after it.
  *
- * An engine compiles its passes once, when it is created (mnem__pass_compile): it keeps the nodes
- * that its model, its device and its ranks need. Without ranks none sends or receives, and on a
- * device that the host reaches none fetches or stores:
+ * An engine compiles its passes once, when it is created (mnem__pass_compile): it keeps the
+ * nodes that its model, device and ranks need. Without ranks no node sends or receives, and on a
+ * device whose memory the host can access no node fetches or stores:
  *
  *     one machine        FILL  AHEAD  BODY  GATHER  HEADS: HEAD_AHEAD  HEAD  CHECK  GIVE
  *     layers, rank 0     FILL  TELL  AHEAD  SENT  BODY  SEND  HEADS: RECEIVE_LOGITS  CHECK  GIVE
  *     layers, last rank  FILL  AHEAD  RECEIVE  BODY  GATHER  HEADS: HEAD_AHEAD  HEAD  SEND_LOGITS
  *
- * A model with embeddings of each layer has the body in two pieces, so that the disk has the time
- * of the first one for the rows of the table:
+ * For a model with per-layer embeddings the body has two pieces: the rows of the table are read
+ * from the disk while the first one runs:
  *
  *     FILL  ASK_LAYER_ROWS  AHEAD  TO_LAYER_ROWS  LAYER_ROWS  BODY  GATHER ...
  *
- * A step whose logits come later has AWAIT in the place of HEADS (step_ahead.c). Nodes of one stage
- * run in the order of the list, up to the first that fails; pass_run.c says when a stage runs. */
+ * A step whose logits arrive later has AWAIT instead of HEADS (step_ahead.c). The nodes of a
+ * stage run in the order of the list, up to the first that fails; pass_run.c defines when a
+ * stage runs. */
 #ifndef MNEM_SRC_ENGINE_PASS_NODES_H
 #define MNEM_SRC_ENGINE_PASS_NODES_H
 
@@ -62,11 +63,11 @@ typedef enum mnem__pass_node {
 typedef enum mnem__pass_stage {
     MNEM__STAGE_BEGIN,
     MNEM__STAGE_BODY,
-    MNEM__STAGE_BODY_END, /* also after a body that failed: step.status */
+    MNEM__STAGE_BODY_END, /* also after a failed body: step.status */
     MNEM__STAGE_HIDDEN,   /* where hidden rows are wanted */
-    MNEM__STAGE_WANTED,   /* where logits are */
-    MNEM__STAGE_HEAD,     /* for each group of rows whose logits are wanted; */
-    MNEM__STAGE_LOGITS,   /* then these */
+    MNEM__STAGE_WANTED,   /* where logits are wanted */
+    MNEM__STAGE_HEAD,     /* for each group of rows whose logits are wanted */
+    MNEM__STAGE_LOGITS,   /* after HEAD, for the same group */
     MNEM__STAGE_HEAD_FAILED,
     MNEM__STAGE_FAILED
 } mnem__pass_stage;
@@ -75,12 +76,11 @@ typedef enum mnem__pass_stage {
 MNEM__PASS_NODE_LIST(MNEM__PASS_NODE_FUNCTION)
 #undef MNEM__PASS_NODE_FUNCTION
 
-/* The nodes of a stage that the step has; x->status is theirs to read. */
+/* Runs the step's nodes of a stage; they may read x->status. */
 mnem_status mnem__pass_run_stage(mnem__step *x, mnem__pass_stage stage);
-/* Sets which nodes the engine has, a bit each, and what runs of its graphs have in common, by what
- * it was created with. */
+/* Sets the engine's nodes, a bit each, and the common arguments of its graphs' runs. */
 void mnem__pass_compile(mnem_engine *engine);
-/* Changes what one machine has to what a rank has (pass_ranks.c). */
+/* Changes the nodes of a single machine to those of a rank (pass_ranks.c). */
 void mnem__ranks_compile(mnem_engine *engine);
 static inline uint32_t mnem__pass_bit(mnem__pass_node node) {
     return UINT32_C(1) << node;

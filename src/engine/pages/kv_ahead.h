@@ -1,23 +1,23 @@
-/* kv_ahead.h: how many free pages tables will take, found out before anything is taken.
+/* kv_ahead.h: counts the free pages that tables will take, before any is taken.
  *
- * A table is walked ahead through the same calls that it will get later (mnem__kv_pages_make_room).
- * Only numbers move: pages that would be given back lose their references on the way, so that what
- * several tables share is counted as it will be, and get them again at the end.
+ * The count simulates the calls that each table will get later (mnem__kv_pages_make_room). Only
+ * numbers change: pages that would be freed lose their references, so that pages shared by several
+ * tables are counted correctly, and get the references back at the end.
  *
  *     mnem__kv_count count = {0};
  *     mnem__kv_ahead_begin(&ahead, table);                             // of each table
  *     mnem__kv_ahead_make_room(&count, pages, table, &ahead, &room);   // of each pass
  *     mnem__kv_ahead_end(pages, table, &ahead);                        // of each table
- *     // count.most: how many of the free pages were taken at the most */
+ *     // count.most: the most free pages that were taken at any time */
 #ifndef MNEM_SRC_ENGINE_PAGES_KV_AHEAD_H
 #define MNEM_SRC_ENGINE_PAGES_KV_AHEAD_H
 
 #include "engine/pages/kv_pages.h"
 
 typedef struct mnem__kv_ahead {
-    int32_t first, used; /* of the table, later */
-    int32_t copied;      /* entry whose page will be a copy; below 0: none. Only the entry that is
-                            written first can have a page of others: those behind it are new */
+    int32_t first, used; /* of the table, after the simulated calls */
+    int32_t copied; /* entry whose page will be a copy; below 0: none. Only the first entry that is
+                            written can share its page: the entries behind it are new */
 } mnem__kv_ahead;
 
 typedef struct mnem__kv_count {

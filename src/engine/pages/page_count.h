@@ -1,7 +1,7 @@
 /* page_count.h: numbers of pages by their kinds.
  *
- * mnem_page_count names the kinds for users. Inside they are walked: here alone stands which number
- * is of which kind. */
+ * mnem_page_count names the kinds for users; the library loops over them. Only this file maps kinds
+ * to fields. */
 #ifndef MNEM_SRC_ENGINE_PAGES_PAGE_COUNT_H
 #define MNEM_SRC_ENGINE_PAGES_PAGE_COUNT_H
 
@@ -30,7 +30,7 @@ static inline mnem_page_count mnem__page_count_minus(mnem_page_count a, mnem_pag
     return a;
 }
 
-/* Of each kind the larger number. */
+/* The larger number of each kind. */
 static inline mnem_page_count mnem__page_count_max(mnem_page_count a, mnem_page_count b) {
     for (int k = 0; k < MNEM__KV_KINDS; k++)
         *mnem__page_count_at(&a, k) =
