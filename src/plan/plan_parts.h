@@ -1,13 +1,13 @@
-/* plan_parts.h: everything that engines, walks and trainers take: one list of parts, measured for a
- * plan, taken by create, given back by destroy.
+/* plan_parts.h: all memory of engines, walks and trainers, as one list of parts: measured by a
+ * plan, taken by create, freed by destroy.
  *
  *     declared    MNEM__PART_LIST: its line in the plan and the ledger (kind, tag), its location on
- *                 the device of who takes it (how), the options that change it (by)
- *     measured    by the owner: the bytes of each part; those that it has no use for stay 0
- *     completed   mnem__parts_complete: what every owner takes, as the device rounds it, the sum
+ *                 the owner's device (how), the options that change it (by)
+ *     measured    by the owner: the bytes of each part; unused parts stay 0
+ *     completed   mnem__parts_complete: common parts, the device's rounding, the sum
  *     printed     mnem__parts_add_lines
- *     taken       mnem__parts_take: charged and allocated, just those bytes
- */
+ *     taken       mnem__parts_take: exactly those bytes are charged and allocated
+ * */
 #ifndef MNEM_SRC_PLAN_PLAN_PARTS_H
 #define MNEM_SRC_PLAN_PLAN_PARTS_H
 
@@ -17,16 +17,16 @@
 
 typedef enum mnem__part_how {
     MNEM__HOW_BLOCK,  /* a block of the device's own memory */
-    MNEM__HOW_PINNED, /* a block that the host and the device both reach */
-    MNEM__HOW_HEAP,   /* host memory, which the watcher of the heap charges */
-    MNEM__HOW_LOAD,   /* the same, taken by loading: charged here where nothing is loaded */
-    MNEM__HOW_CHARGE, /* bytes that others take (stacks), charged here */
-    MNEM__HOW_CALLER, /* what the caller said that it takes, and charges */
+    MNEM__HOW_PINNED, /* a block that host and device can both access */
+    MNEM__HOW_HEAP,   /* host memory, charged by the watcher of the heap */
+    MNEM__HOW_LOAD,   /* the same, taken by loading; charged here where nothing is loaded */
+    MNEM__HOW_CHARGE, /* bytes that other code takes (stacks), charged here */
+    MNEM__HOW_CALLER, /* bytes that the caller announces, takes and charges */
 } mnem__part_how;
 
-/* X(NAME, kind, tag, how, by): the parts, blocks first. Of one kind lines are in this order.
- * by: the knobs of refusals (mnem_knob_kind) that change the part, where the way stays the same
- * otherwise; tests compare that with what is measured, but for BY(MODEL). */
+/* X(NAME, kind, tag, how, by): the parts, blocks first. The lines of a kind are printed in this
+ * order. by: the knobs of refusals (mnem_knob_kind) that change the part if the way stays the
+ * same otherwise; tests compare it with measurements, except BY(MODEL). */
 #define MNEM__PART_LIST(X)                                                                         \
     X(MATRICES, WEIGHTS, "matrices", BLOCK, BY(MODEL))                                             \
     X(EXPERTS, WEIGHTS, "experts", PINNED, BY(MODEL))                                              \
@@ -72,7 +72,7 @@ typedef enum mnem__part {
     MNEM__PART_LIST(MNEM__PART_ENUM)
 #undef MNEM__PART_ENUM
         MNEM__PARTS,
-    MNEM__PART_BLOCKS = MNEM__PART_BATCHES /* how many are blocks */
+    MNEM__PART_BLOCKS = MNEM__PART_BATCHES /* the number of blocks */
 } mnem__part;
 
 typedef struct mnem__part_info {
@@ -85,54 +85,55 @@ extern const mnem__part_info mnem__part_infos[MNEM__PARTS];
 
 enum { MNEM__PART_ALIGNMENT = 4096 };
 
-/* The part `reserve` of every plan, for what isn't counted byte by byte: the heap's own rounding,
- * and page tables. With it no measured peak came nearer to its plan than 384 KiB, or was farther
- * away than 1 MiB (tests/tools/peaks.py; the kernel's own count is a quarter of that off). */
+/* The part `reserve` of every plan, for what is not counted byte by byte: the heap's rounding
+ * and page tables. With it, every measured peak was 384 KiB to 1 MiB below its plan
+ * (tests/tools/peaks.py; the kernel's count has an error of a quarter of that). */
 enum { MNEM__RESERVE = 640 << 10 };
 
-/* What an owner measured. */
+/* The bytes that an owner measured. */
 typedef struct mnem__parts {
     uint64_t bytes[MNEM__PARTS];
     uint64_t total; /* the sum */
 } mnem__parts;
 
-/* What the device takes for a block; NULL: any that rounds to pages. */
+/* The bytes that the device takes for a block; NULL: a device that rounds to pages. */
 uint64_t mnem__part_block_bytes(mnem_device *device, uint64_t bytes);
-/* Adds what every owner takes (a team of so many threads, the reserve; a host device where device
- * is NULL), makes the bytes of all blocks what the device takes for them, and adds up. */
+/* Adds the parts of every owner (a team of `threads` threads, the reserve; a host device where
+ * device is NULL), rounds the bytes of all blocks as the device does, and computes the total. */
 void mnem__parts_complete(mnem__parts *parts, mnem_device *device, int32_t threads);
 void mnem__parts_add_up(mnem__parts *parts);
 /* Adds the lines of all parts, and sorts them. */
 void mnem__parts_add_lines(const mnem__parts *parts, const mnem__plan_lines *lines);
 
-/* What an owner took of its parts, and the device on which they lie. */
+/* The parts that an owner has taken, and their device. */
 typedef struct mnem__taken {
-    const mnem__parts *parts; /* as measured: the owner's */
+    const mnem__parts *parts; /* as measured; the owner's */
     mnem_ledger *ledger;
     mnem_device *device;
     bool owns_device;
-    bool runs;  /* operators run on the device: what loading takes of the heap, it takes itself */
-    bool apart; /* mnem__device_is_apart */
-    bool is[MNEM__PARTS];                /* blocks that are there, bytes that are charged here */
-    uint64_t address[MNEM__PART_BLOCKS]; /* of blocks that are there */
+    bool runs;            /* operators run on the device: loading takes its heap itself */
+    bool apart;           /* mnem__device_is_apart */
+    bool is[MNEM__PARTS]; /* the block exists, or the bytes are charged here */
+    uint64_t address[MNEM__PART_BLOCKS]; /* of existing blocks */
 } mnem__taken;
-/* Fills in the rest; device NULL: a host of its own. Nothing is taken yet. */
+/* Sets the other fields; device NULL: a host device of its own. Takes nothing yet. */
 mnem_status mnem__taken_open(mnem__taken *taken, mnem_device *device);
-/* Gives back all, and closes a device of its own; zeros, or what failed to open, are fine. */
+/* Frees everything, and closes its own device; accepts a zeroed object and one that failed to
+ * open. */
 void mnem__taken_close(mnem__taken *taken);
 
-/* In order, up to the first that fails; what was taken stays. */
+/* Takes the parts in order, up to the first failure; parts that were taken stay. */
 mnem_status mnem__parts_take(mnem__taken *taken);
-/* One part, for a while: what isn't there to be taken or given is fine. */
+/* Takes or frees one part for a while; does nothing for a part without bytes. */
 mnem_status mnem__part_take(mnem__taken *taken, mnem__part part);
 void mnem__part_give(mnem__taken *taken, mnem__part part);
 
-/* Where a part lies; no bytes where it isn't taken. */
+/* The location of a part; empty if it isn't taken. */
 static inline mnem__location mnem__part_at(const mnem__taken *taken, mnem__part part) {
     if (part >= MNEM__PART_BLOCKS || !taken->is[part]) return (mnem__location){0};
     return (mnem__location){taken->device, taken->address[part]};
 }
-/* For operators, and for the host (device/location.h). */
+/* The address for operators, and that for the host (device/location.h). */
 static inline void *mnem__part_bound(const mnem__taken *taken, mnem__part part) {
     return mnem__location_bind(mnem__part_at(taken, part));
 }

@@ -1,14 +1,14 @@
-/* plan_ways.h: choosing among the ways to do a job, each with its bytes and its seconds.
+/* plan_ways.h: the choice among ways to do a job, each with its bytes and seconds.
  *
- * Which ways there are doesn't depend on the budget, and the best is the fastest that fits (the
- * smallest of equals). Hence a larger budget is never predicted slower, and a smaller one never has
- * a higher peak.
+ * The list of ways doesn't depend on the budget, and the best way is the fastest that fits (the
+ * smallest of equals). So a larger budget is never predicted to be slower, and a smaller budget
+ * never has a higher peak.
  *
- *     seconds |.                       fastest(budget): the last one that a budget covers
- *             |   .  .                 smallest(seconds): what more speed takes at least
- *             |          .    .        frontier: the ways that nothing beats in both
+ *     seconds |.                       fastest(budget): the last one within the budget
+ *             |   .  .                 smallest(seconds): the least bytes for more speed
+ *             |          .    .        frontier: the ways that no other beats in both
  *             +------------------ bytes
- */
+ * */
 #ifndef MNEM_SRC_PLAN_PLAN_WAYS_H
 #define MNEM_SRC_PLAN_PLAN_WAYS_H
 
@@ -18,23 +18,23 @@ typedef struct mnem__plan_way {
     int64_t index; /* -1: none */
     double seconds;
     uint64_t bytes;
-    bool bound; /* bytes are what it takes at least: it isn't measured yet */
+    bool bound; /* bytes are a lower bound: the way isn't measured yet */
 } mnem__plan_way;
 
-/* The owner's ways, numbers 0 to count - 1; of equal ones the first is taken. */
+/* The owner's ways, numbers 0 to count - 1; the first of equal ones is chosen. */
 typedef struct mnem__plan_ways {
     void *owner;
     int64_t count;
-    /* Fills all but the index; false: another way is better whatever is wanted. */
+    /* Sets all fields but the index; false: another way is better in every respect. */
     bool (*look)(void *owner, int64_t index, mnem__plan_way *way);
-    /* Makes the bytes of a way known; NULL: look knows them. */
+    /* Measures the bytes of a way; NULL: look gives them. */
     mnem_status (*measure)(void *owner, int64_t index);
 } mnem__plan_ways;
 
-/* The fastest way of at most budget bytes, the smallest among equals. index -1: none, and after
- * a failure of measuring. No way is measured whose bound says enough. */
+/* The fastest way of at most budget bytes, the smallest among equals. index -1: none, or measuring
+ * failed. Ways whose bound decides are not measured. */
 mnem_status mnem__plan_fastest(const mnem__plan_ways *ways, uint64_t budget, mnem__plan_way *best);
-/* The smallest way of fewer seconds than these, the fastest among equals. */
+/* The smallest way that takes less than `seconds`, the fastest among equals. */
 mnem_status mnem__plan_smallest(const mnem__plan_ways *ways, double seconds, mnem__plan_way *best);
 
 /* Ways from the smallest to the fastest: bytes grow and seconds fall, both strictly. */
@@ -42,8 +42,9 @@ typedef struct mnem__plan_frontier {
     mnem__plan_way *way;
     int32_t count, room;
 } mnem__plan_frontier;
-/* All that no other one beats in both; of ways that are to be measured only those that are faster
- * than the one before by at least this share. The list is the caller's to free, in any case. */
+/* All ways that no other beats in both; of ways that must be measured, only those that are
+ * faster than the previous one by at least `share`. The caller frees the list, also after an
+ * error. */
 mnem_status mnem__plan_frontier_make(const mnem__plan_ways *ways, double share,
                                      mnem__plan_frontier *frontier);
 void mnem__plan_frontier_free(mnem__plan_frontier *frontier);

@@ -1,8 +1,8 @@
-/* recompute.h: which values of a chain of stages are kept until the backward pass, and
- * which are computed again. Knows numbers only.
+/* recompute.h: chooses which values of a chain of stages are kept until the backward pass, and
+ * which are recomputed. Works on numbers only.
  *
- * Stages run forward in order, then backward in reverse. Each has options: what is kept of it from
- * its forward to its backward pass, and what that costs. Not here: which tensors an option keeps.
+ * Stages run forward in order, then backward in reverse. Each has options: the bytes kept from its
+ * forward to its backward pass, and their cost. Not here: which tensors an option keeps.
  * Threads: no state; any thread.
  *
  *     const mnem__recompute_option o[2] = {{.kept_bytes = 100, .work_bytes = 120, .seconds = 0},
@@ -20,7 +20,7 @@ typedef struct mnem__recompute_option {
     uint64_t kept_bytes; /* from the stage's forward pass to its backward pass */
     uint64_t work_bytes; /* the most alive of this stage at one time, forward or backward, kept and
                             recomputed values and gradients together */
-    double seconds;      /* more than the cheapest way; 0 or above */
+    double seconds;      /* in addition to the fastest option; 0 or above */
 } mnem__recompute_option;
 
 typedef struct mnem__recompute_stage {

@@ -1,4 +1,4 @@
-/* split.h: a chain of layers cut into parts, one for each device. Knows numbers only.
+/* split.h: divides a chain of layers into parts, one for each device. Works on numbers only.
  *
  * Not here: which bytes a layer has (session.h: mnem_engine_split).
  * Threads: no state; any thread.
@@ -15,15 +15,15 @@
 
 typedef struct mnem__split_device {
     uint64_t capacity_bytes;
-    uint64_t fixed_bytes;       /* taken beside the layers, where there are any */
+    uint64_t fixed_bytes;       /* in addition to the layers, on devices with layers */
     size_t layer_begin, layers; /* out: a part of the chain; the parts follow each other */
     uint64_t bytes_used;        /* out: fixed and layers; 0 without layers */
 } mnem__split_device;
 
 typedef struct mnem__split_result {
     uint64_t room_bytes;  /* left on the fullest device that has layers: no other cut leaves more */
-    uint64_t short_bytes; /* on MNEM_OVER_BUDGET: with this much more on every device it would fit;
-                             no less would do */
+    uint64_t short_bytes; /* on MNEM_OVER_BUDGET: the least additional bytes on every device with
+                             which it would fit */
 } mnem__split_result;
 
 /* Cuts the chain, in its order and in the order of the devices, so that the fullest device has the

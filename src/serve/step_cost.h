@@ -1,8 +1,8 @@
-/* step_cost.h: what a step will take, learned from those before it.
+/* step_cost.h: predicts the time of a step from earlier steps.
  *
- * A step's seconds are taken to be those of a step without prompts, and so many for each token of a
- * prompt: more for one that stands behind many, since attention looks at all of them. So there is a
- * number for tokens by where they stand, in powers of two. Each is a mean that forgets. */
+ * The model: the seconds of a step without prompts, plus seconds per prompt token. The latter grow
+ * with the token's position, since attention reads all earlier positions; so there is one value per
+ * power of two of the position. Each value is an exponential moving average. */
 #ifndef MNEM_SRC_SERVE_STEP_COST_H
 #define MNEM_SRC_SERVE_STEP_COST_H
 
@@ -12,25 +12,25 @@
 enum { MNEM__COST_PLACES = 24 };
 
 typedef struct mnem__step_cost {
-    double step;                     /* seconds of a step without prompts; 0: not known */
-    double token[MNEM__COST_PLACES]; /* of a prompt's token behind up to 2^(i+6); 0: not known */
-    int32_t last;                    /* tokens of prompts in the last step that had some */
+    double step;                     /* seconds of a step without prompts; 0: unknown */
+    double token[MNEM__COST_PLACES]; /* of a prompt token at a position up to 2^(i+6); 0: unknown */
+    int32_t last;                    /* prompt tokens of the last step that had any */
 } mnem__step_cost;
 
-/* A step of `rows` generated tokens and `prompt` tokens of prompts, the last of them behind
- * `position` others. */
+/* Learns from a step of `rows` generated tokens and `prompt` prompt tokens, the last of them at
+ * `position`. */
 void mnem__step_cost_learn(mnem__step_cost *cost, int32_t rows, int32_t prompt, int32_t position,
                            double seconds);
-/* Seconds that a step with prompts is planned to take while others generate, of at most `most`:
- * twice those of a step without, so that nobody who generates comes to a halt, but no less than
- * what nobody notices. Where weights are streamed twice a step is never too much: so much computing
- * hides behind the reading. */
+/* The seconds that a step with prompts may take while other requests generate, at most `most`:
+ * twice the seconds of a step without prompts, so that generation doesn't stall, but at least a
+ * time that users don't notice. With streamed weights twice is always allowed, because that much
+ * computation overlaps with reading. */
 double mnem__step_cost_bound(const mnem__step_cost *cost, double most, bool streamed);
-/* Tokens of prompts, standing behind position, that a step of so many seconds has room for; at
- * least `least`. More than twice what there was last time is never believed. */
+/* The prompt tokens, from `position` on, for which a step of `seconds` has time: at least `least`,
+ * and at most twice those of the last step with prompts. */
 int32_t mnem__step_cost_tokens(const mnem__step_cost *cost, int32_t position, double seconds,
                                int32_t least);
-/* Seconds for n tokens of a prompt, standing behind position; 0: not known. */
+/* Seconds for n prompt tokens from `position` on; 0: unknown. */
 double mnem__step_cost_prompt(const mnem__step_cost *cost, int32_t position, int32_t n);
 
 #endif

@@ -1,17 +1,17 @@
-/* swap_file.h: sequences that are set aside, in a file, written and read by a thread; and states
- * of earlier positions (snapshot_store.h), written and read at once.
+/* swap_file.h: a file for swapped sequences, which a thread writes and reads, and for states of
+ * earlier positions (snapshot_store.c), which are written and read synchronously.
  *
  *   head    lane 0              lane 1              lane 2 ...          states
- *   [ ]     [ a save of it    ] [                 ] [ a save     ]      [ ][ ][ ]
+ *   [ ]     [ its save        ] [                 ] [ its save   ]      [ ][ ][ ]
  *
- * What isn't used is a hole.
+ * Unused parts are holes.
  *
- * A save is what saved.h puts into files: its sums say whether it came back as it went. In a folder
- * the file has no name: it goes with the process, however that ends. A file with a name is one
- * process's at a time (a lock); its head says that it holds pages of somebody who runs or has
- * died, so that nobody takes it for more. Both have mode 0600. Whoever hands a sequence over
- * neither steps nor changes it until the job is done; others may share its pages, which nobody
- * writes as long as they are shared. */
+ * A save has the format of saved.h: its checksums detect changes. In a folder the file has no
+ * name, so it disappears with the process, however that ends. A named file belongs to one
+ * process at a time (a lock); its head says that it holds pages of a running or dead process, so
+ * it isn't mistaken for a cache. Both have mode 0600. The caller neither steps nor changes a
+ * sequence until its job is done; other sequences may share its pages, which are not written
+ * while they are shared. */
 #ifndef MNEM_SRC_SERVE_SWAP_FILE_H
 #define MNEM_SRC_SERVE_SWAP_FILE_H
 
@@ -21,11 +21,11 @@
 #include "engine/engine_private.h"
 #include "mnem/saved.h"
 
-/* Where a lane's sequence is, for who steps. */
+/* Where a lane's sequence is, as the stepping thread sees it. */
 typedef enum mnem__swap_state {
-    MNEM__SWAP_NONE, /* nothing of it is in the file */
+    MNEM__SWAP_NONE, /* not in the file */
     MNEM__SWAP_WRITING,
-    MNEM__SWAP_OUT, /* it is in the file, and nowhere else */
+    MNEM__SWAP_OUT, /* only in the file */
     MNEM__SWAP_READING
 } mnem__swap_state;
 
@@ -35,18 +35,18 @@ struct mnem__swap_job {
     bool reads;
     bool done; /* the thread has finished with it; under the lock */
     mnem_sequence *sequence;
-    const int32_t *ids; /* of the sequence, as long as it is; NULL: they aren't known here */
-    mnem_saved saved;   /* what is written */
+    const int32_t *ids; /* of the sequence, all of its length; NULL: unknown on this rank */
+    mnem_saved saved;   /* describes what was written */
     int32_t lane;
-    int32_t length;     /* tokens that are in the file */
-    uint64_t at, bytes; /* in the file; of several ranks bytes are those of the widest part */
+    int32_t length;     /* tokens in the file */
+    uint64_t at, bytes; /* in the file; over ranks, bytes of the widest part */
     mnem_status status;
-    double seconds; /* that it took */
-    bool joined;    /* others know how it went, and it says how it went with all (swap_ranks.h) */
+    double seconds; /* the duration of the job */
+    bool joined;    /* all ranks have answered: status is that of all (swap_ranks.h) */
     mnem__swap_job *next;
 };
 
-/* A sequence that goes out or comes back, for the nodes of a stage (swap_nodes.h). */
+/* A write or read of a sequence, for the nodes of a stage (swap_nodes.h). */
 typedef struct mnem__swap_move {
     struct mnem__swap_file *file;
     mnem__swap_job *job;
@@ -54,19 +54,19 @@ typedef struct mnem__swap_move {
     const int32_t *ids;
     int32_t lane;
     bool wait;
-    mnem_status status; /* of what was read */
+    mnem_status status; /* of the read */
 } mnem__swap_move;
 
 typedef struct mnem__swap_file {
-    int fd; /* below 0: there is none */
+    int fd; /* below 0: no file */
     bool named;
-    bool shared;    /* other ranks have files, too: what a job took is learned of all of them */
-    uint32_t nodes; /* that a move of a sequence has (swap_nodes.h) */
+    bool shared;    /* other ranks have files too: rates are learned from the slowest */
+    uint32_t nodes; /* of each write or read (swap_nodes.h) */
     uint64_t region_bytes, bytes_most;
     uint64_t page_bytes[MNEM__KV_KINDS]; /* of the widest part, by kind */
     mnem_engine *engine;
     mnem_ledger *ledger;   /* charged for the thread's stack */
-    mnem__swap_job *asked; /* others have been asked how that went */
+    mnem__swap_job *asked; /* the job about which the other ranks were asked */
     void (*on_done)(void *context);
     void *context;
     mnem__thread thread;
@@ -77,59 +77,59 @@ typedef struct mnem__swap_file {
     /* Counters, under the lock. */
     uint64_t bytes_live, bytes_out, bytes_in, failures;
     char failure[160];  /* the last one's text */
-    double bytes_per_s; /* of what was written and read lately, or as it was fixed */
+    double bytes_per_s; /* of recent writes and reads, or fixed */
     bool rate_fixed;
 } mnem__swap_file;
 
-/* A stack's bytes. */
+/* The bytes of the thread's stack. */
 enum { MNEM__SWAP_STACK_BYTES = 64 * 1024 };
 
-/* path: a folder, or a file's own; NULL: there is none, and nothing is ever written. On a rank that
- * follows it is a file without a name, in the folder or in the file's. A file that was there is as
- * it was until swap_begin. on_done is called by the thread. MNEM_IO; MNEM_INVALID:
- * a file of something else; MNEM_BUSY: another process has it. */
+/* path: a folder, or the path of a file; NULL: no file, and nothing is written. Ranks other than 0
+ * use a file without a name, in the folder or in the file's folder. An existing file is unchanged
+ * until swap_begin. The thread calls on_done. MNEM_IO; MNEM_INVALID: the file is not a swap file;
+ * MNEM_BUSY: another process uses it. */
 mnem_status mnem__swap_open(mnem__swap_file *file, const char *path, mnem_engine *engine,
                             uint64_t bytes_most);
-/* Other ranks have files for their parts of pages, too; page_bytes: of the widest part. */
+/* Says that other ranks have files for their parts too; page_bytes: of the widest part. */
 void mnem__swap_share(mnem__swap_file *file, const uint64_t *page_bytes);
-/* Forgets what the file held, and starts the thread. */
+/* Drops the contents of the file, and starts the thread. */
 mnem_status mnem__swap_begin(mnem__swap_file *file);
-/* No job is under way any more, nor will be: the file is the caller's. Its head says that it is
- * nobody's. */
+/* Ends the thread after its jobs; the caller may use the file then. Its head says that no process
+ * uses it. */
 void mnem__swap_stop(mnem__swap_file *file);
 void mnem__swap_close(mnem__swap_file *file);
-/* Of a save of the sequence, as its job has them. */
+/* The bytes of a save of the sequence, as in mnem__swap_job. */
 uint64_t mnem__swap_bytes(const mnem__swap_file *file, const mnem_sequence *sequence);
-/* Whether so many bytes more may be in the file. */
+/* Whether the file may take this many more bytes. */
 bool mnem__swap_has_room(mnem__swap_file *file, uint64_t bytes);
-/* Bytes a second of late; a guess until it is known. */
+/* The recent rate in bytes per second; an estimate until it is known. */
 double mnem__swap_rate(mnem__swap_file *file);
-/* From now on the file is taken to be as fast as this, whatever jobs take. */
+/* Fixes the rate, whatever jobs take. */
 void mnem__swap_fix_rate(mnem__swap_file *file, double bytes_per_s);
-/* Of a job that is done, where it isn't the file that took the longest. */
+/* Learns the rate from a completed job whose slowest part was another rank's. */
 void mnem__swap_learn(mnem__swap_file *file, const mnem__swap_job *job, double seconds);
-/* Counts a failure; why: what is to be said behind "swap file". */
+/* Counts a failure; why: the text behind "swap file". */
 void mnem__swap_failed(mnem__swap_file *file, const char *why);
-/* Writes the sequence with its ids to the region of a lane; both stay as they are until the job is
- * done. ids NULL: sum stands for them. */
+/* Writes the sequence with its ids to the region of a lane; neither may change until the job is
+ * done. ids NULL: sum is used in their place. */
 void mnem__swap_write(mnem__swap_file *file, mnem__swap_job *job, mnem_sequence *sequence,
                       const int32_t *ids, uint64_t sum, int32_t lane);
-/* Reads what was written behind what the sequence has, which is as much of its beginning. A failure
- * here takes nothing. */
+/* Reads the written part behind the tokens that the sequence has, which are its first ones. A
+ * failure changes nothing. */
 mnem_status mnem__swap_read(mnem__swap_file *file, mnem__swap_job *job, mnem_sequence *sequence);
-/* True: what was begun is done, and nobody touches its sequence any more; the job's status says
- * how. wait: until it is. */
+/* Whether the job is done; then the thread no longer uses its sequence, and the job has a status.
+ * wait: waits for it. */
 bool mnem__swap_is_done(mnem__swap_file *file, const mnem__swap_job *job, bool wait);
-/* A page of an engine alone, at a place behind the regions of lanes; *sum: its checksum. Failures
- * are counted. For the thread that steps. */
+/* Write, read or drop a page at a position behind the regions of lanes; *sum: its checksum.
+ * Failures are counted. Only in a single process, by the stepping thread. */
 mnem_status mnem__swap_page_write(mnem__swap_file *file, uint64_t at, mnem__location from,
                                   uint64_t bytes, uint64_t *sum);
 mnem_status mnem__swap_page_read(mnem__swap_file *file, uint64_t at, mnem__location to,
                                  uint64_t bytes, uint64_t sum);
 void mnem__swap_page_drop(mnem__swap_file *file, uint64_t at, uint64_t bytes);
-/* Where such pages begin. */
+/* The position of the first such page. */
 uint64_t mnem__swap_pages_at(const mnem__swap_file *file);
-/* Nothing of the job is in the file any more; its disk is given back. No thread has it. */
+/* Drops the job's contents and frees their disk space. The job must not be under way. */
 void mnem__swap_drop(mnem__swap_file *file, mnem__swap_job *job);
 
 #endif
