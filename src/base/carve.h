@@ -1,4 +1,4 @@
-/* carve.h: tables in one allocation, by the code that measures them too. */
+/* carve.h: lays out tables in one allocation, with the same code that measures them. */
 #ifndef MNEM_SRC_BASE_CARVE_H
 #define MNEM_SRC_BASE_CARVE_H
 
@@ -6,7 +6,8 @@
 
 #include "base/checked.h"
 
-/* n rows of so many bytes each, from *at on, which moves behind them. Base NULL measures: NULL. */
+/* Places n rows of row_bytes each at *at, which moves behind them. base NULL: only measures, and
+ * returns NULL. */
 static inline void *mnem__carve(uint8_t *base, uint64_t *at, uint64_t n, uint64_t row_bytes) {
     const uint64_t offset = mnem__align_up(*at, 16);
     *at = offset + n * row_bytes;

@@ -1,4 +1,4 @@
-/* checked.h: arithmetic on sizes that come from outside; every function says false on overflow. */
+/* checked.h: arithmetic on untrusted sizes; functions return false on overflow. */
 #ifndef MNEM_SRC_BASE_CHECKED_H
 #define MNEM_SRC_BASE_CHECKED_H
 

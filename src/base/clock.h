@@ -1,4 +1,4 @@
-/* clock.h: a clock that only goes forward. */
+/* clock.h: a monotonic clock. */
 #ifndef MNEM_SRC_BASE_CLOCK_H
 #define MNEM_SRC_BASE_CLOCK_H
 

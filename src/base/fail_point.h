@@ -1,4 +1,4 @@
-/* fail_point.h: makes the n-th of some calls fail, for tests of what follows. */
+/* fail_point.h: makes the n-th call fail, for tests of error handling. */
 #ifndef MNEM_SRC_BASE_FAIL_POINT_H
 #define MNEM_SRC_BASE_FAIL_POINT_H
 
@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 typedef struct mnem__fail_point {
-    _Atomic uint64_t left; /* calls until the one that fails; 0: off */
-    atomic_bool sticky;    /* the ones after it fail too */
+    _Atomic uint64_t left; /* calls until the failing one; 0: off */
+    atomic_bool sticky;    /* later calls fail too */
 } mnem__fail_point;
 
 static inline void mnem__fail_point_set(mnem__fail_point *point, uint64_t n, bool sticky) {
@@ -16,7 +16,7 @@ static inline void mnem__fail_point_set(mnem__fail_point *point, uint64_t n, boo
     atomic_store(&point->left, n);
 }
 
-/* Counts one call; true when it shall fail. */
+/* Counts one call; true if it must fail. */
 static inline bool mnem__fail_point_hit(mnem__fail_point *point) {
     uint64_t left = atomic_load_explicit(&point->left, memory_order_relaxed);
     while (left) {

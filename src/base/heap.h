@@ -1,8 +1,8 @@
-/* heap.h: the only way to host memory inside the library.
+/* heap.h: the only allocator of host memory inside the library.
  *
- * Small and medium things (metadata, tables, names) come from mnem__alloc, with a tag; they are
- * counted, may be refused by the watcher (the ledger), and can be made to fail by tests. Planned
- * memory (weights, pages of KV, activations, rings) comes from pages.h through a device.
+ * Small and medium objects (metadata, tables, names) come from mnem__alloc with a tag: they are
+ * counted, the watcher (the ledger) may refuse them, and tests can make them fail. Planned memory
+ * (weights, KV pages, activations, rings) comes from pages.h through a device.
  *
  * A tag is a string with static storage ("tokenizer", "metadata", "graph", "session"); one of at
  * most MNEM__HEAP_TAGS_MAX distinct texts. */
@@ -17,22 +17,22 @@
 
 enum { MNEM__HEAP_TAGS_MAX = 32 };
 
-/* The tag of tokenizers, vocabularies and their tables, in whichever layer they are. */
+/* The tag of tokenizers, vocabularies and their tables, in all layers. */
 #define MNEM__TOKENIZER_TAG "tokenizer"
 
-/* NULL when the machine or the watcher refuses; the last error is then set, and
- * mnem__heap_status() says which. n = 0 gives a valid block. 16-byte aligned. */
+/* NULL if the machine or the watcher refuses; the last error is set then, and mnem__heap_status()
+ * says which one refused. n = 0 gives a valid block. 16-byte aligned. */
 void *mnem__alloc(const char *tag, size_t n);
 void *mnem__calloc(const char *tag, size_t count, size_t size); /* zeroed; overflow is refused */
-/* Like realloc; p keeps its tag when not NULL. On NULL, p is untouched. */
+/* Like realloc; a p that isn't NULL keeps its tag. After a failure p is unchanged. */
 void *mnem__realloc(const char *tag, void *p, size_t n);
-void mnem__free(void *p); /* NULL is fine */
+void mnem__free(void *p); /* accepts NULL */
 char *mnem__strndup(const char *tag, const char *text, size_t n);
 
 /* Why the last allocation on this thread returned NULL: MNEM_NO_MEMORY or MNEM_OVER_BUDGET. */
 mnem_status mnem__heap_status(void);
 
-/* Bytes live under one tag, as asked for. index from 0; false past the last tag in use. */
+/* The live bytes of one tag, as requested. index from 0; false: past the last tag in use. */
 typedef struct mnem__heap_tag {
     const char *tag;
     uint64_t bytes_live, bytes_peak;
@@ -54,7 +54,7 @@ void mnem__heap_watch(const mnem__heap_watcher *watcher);
  * pages. */
 void mnem__heap_fail_at(uint64_t n, bool sticky);
 
-/* Sets the C heap so that what is freed goes back to the machine (mnem_process_settle). */
+/* Configures the C heap to return freed memory to the machine (mnem_process_settle). */
 void mnem__heap_settle(void);
 
 #endif

@@ -1,17 +1,18 @@
-/* random.h: random numbers as a function of (seed, stream, index); nothing is kept between calls.
+/* random.h: random numbers as a function of (seed, stream, index); nothing is kept between
+ * calls.
  *
- * The idea: Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2,
- * 3", SC 2011) is a keyed bijection of 128 bits. The key is the seed, the counter is (block,
- * stream), and a block is four numbers; so any number can be had at any time, by any thread, in any
- * order, and a checkpoint needs to keep the seed only.
+ * The idea: Philox 4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1,
+ * 2, 3", SC 2011) is a keyed bijection of 128 bits. The key is the seed, the counter is (block,
+ * stream), and a block has four numbers; so any thread can compute any number at any time, and a
+ * checkpoint stores only the seed.
  *
  *     number(seed, stream, index) = word index % 4 of philox(key seed, counter (index / 4, stream))
  *
- * A stream is whatever needs numbers of its own: a tensor's initial weights, a dropout of one layer
- * in one step. Streams of one seed never meet; stream and index may be any 64-bit numbers.
+ * A stream serves one purpose, such as a tensor's initial weights or the dropout of one layer in
+ * one step. Streams of one seed are independent; stream and index may be any 64-bit numbers.
  *
- * What makes reals of them uses + - * / and sqrt only, which round alike everywhere (the project
- * is built with contraction off), and no function of libm: the same bits on every machine.
+ * Conversion to reals uses only + - * / and sqrt, which round equally everywhere (the project is
+ * built with contraction off), and no function of libm: the bits are equal on every machine.
  * Cost: about 40 cycles for a block of four, 75 for a normal number. */
 #ifndef MNEM_SRC_BASE_RANDOM_H
 #define MNEM_SRC_BASE_RANDOM_H
@@ -45,7 +46,7 @@ static inline uint32_t mnem__random(uint64_t seed, uint64_t stream, uint64_t ind
     return mnem__philox(seed, index / 4, stream).v[index % 4];
 }
 
-/* Numbers first .. first + n - 1 of a stream. */
+/* Writes numbers first .. first + n - 1 of a stream. */
 static inline void mnem__random_fill(uint64_t seed, uint64_t stream, uint64_t first, uint64_t n,
                                      uint32_t *out) {
     for (uint64_t i = 0; i < n;) {
@@ -59,7 +60,7 @@ static inline float mnem__random_unit(uint32_t number) {
     return (float)(number >> 8) * 0x1p-24f;
 }
 
-/* number < threshold happens with probability p (rounded to 2^-32): drop, or keep, with p. */
+/* The threshold with which number < threshold has probability p (rounded to 2^-32). */
 static inline uint64_t mnem__random_threshold(double p) {
     return p <= 0.0 ? 0 : p >= 1.0 ? (uint64_t)1 << 32 : (uint64_t)(p * 0x1p32 + 0.5);
 }
@@ -83,7 +84,7 @@ static inline double mnem__random_ln(double u) {
     return 2.0 * s * sum + (double)e * 0.69314718055994531;
 }
 
-/* cos and sin of an eighth of a turn or less, x in radians: error below 1e-15. */
+/* cos and sin of |x| up to an eighth of a turn, in radians: error below 1e-15. */
 static inline void mnem__random_turn(double x, double *cosine, double *sine) {
     const double q = x * x;
     double c = 1.0, s = 1.0;
@@ -95,8 +96,8 @@ static inline void mnem__random_turn(double x, double *cosine, double *sine) {
     *sine = s * x;
 }
 
-/* Two independent normal numbers of mean 0 and deviation 1 of two random ones (Box and Muller,
- * 1958). At most 6.77 off zero. */
+/* Two independent normal numbers of mean 0 and deviation 1 from two random ones (Box and Muller,
+ * 1958). Absolute value at most 6.77. */
 static inline void mnem__random_normal2(uint32_t a, uint32_t b, float out[2]) {
     const double radius = sqrt(-2.0 * mnem__random_ln(((double)a + 0.5) * 0x1p-32));
     const uint32_t quarter = (b + 0x20000000u) >> 30; /* the nearest multiple of a quarter turn */
@@ -108,8 +109,8 @@ static inline void mnem__random_normal2(uint32_t a, uint32_t b, float out[2]) {
     out[1] = (float)(radius * (quarter & 2 ? -y : y));
 }
 
-/* Normal numbers first .. first + n - 1 of a stream, times deviation: number i is of the pair of
- * random numbers that i is in. */
+/* Writes normal numbers first .. first + n - 1 of a stream, times deviation: number i comes from
+ * the pair of random numbers that contains i. */
 static inline void mnem__random_normals(uint64_t seed, uint64_t stream, uint64_t first, uint64_t n,
                                         float deviation, float *out) {
     for (uint64_t i = 0; i < n;) {

@@ -1,4 +1,4 @@
-/* thread.h: a thread whose stack was planned: touched at the start, with a guard page below. */
+/* thread.h: a thread with a planned stack: touched at the start, with a guard page below. */
 #ifndef MNEM_SRC_BASE_THREAD_H
 #define MNEM_SRC_BASE_THREAD_H
 
@@ -16,30 +16,30 @@ typedef struct mnem__thread {
     void *context;
 } mnem__thread;
 
-/* Starts function(context) with every signal blocked. thread must stay where it is until joined.
- * stack_bytes (whole pages) are resident afterwards. MNEM_NO_MEMORY; thread->map is NULL then. */
+/* Starts function(context) with every signal blocked. thread must not move until it is joined.
+ * stack_bytes (whole pages) are resident afterwards. MNEM_NO_MEMORY: thread->map is NULL. */
 mnem_status mnem__thread_start(mnem__thread *thread, size_t stack_bytes, void (*function)(void *),
                                void *context);
-/* Waits for its end and gives the stack back. A thread that wasn't started is fine. */
+/* Waits for its end and frees the stack. Accepts a thread that wasn't started. */
 void mnem__thread_join(mnem__thread *thread);
 
-/* Seconds that a thread has been on a processor; the clock of this thread, or of a started one. */
+/* The processor seconds of a thread by its clock; the clock of a started thread. */
 double mnem__thread_used(clockid_t clock);
 clockid_t mnem__thread_clock(const mnem__thread *thread);
 
-/* Processors that this process may use, at least 1. */
+/* The number of processors that this process may use, at least 1. */
 int mnem__processors(void);
 
-/* A counter that threads wait for. Zero to start. */
+/* A counter that threads wait for. Zero at the start. */
 typedef struct mnem__turnstile {
     _Atomic uint32_t value;
     _Atomic uint32_t sleepers;
 } mnem__turnstile;
-/* Waits until the value isn't old any more: spins so often, then sleeps. Acquires. */
+/* Waits until the value differs from old: spins this many times, then sleeps. Acquires. */
 void mnem__turnstile_wait(mnem__turnstile *turnstile, uint32_t old, int spins);
-/* Its first half: returns how often it has spun, spins if the value is still old. */
+/* Only spins: returns the number of spins; `spins`: the value is still old. */
 int mnem__turnstile_spin(const mnem__turnstile *turnstile, uint32_t old, int spins);
-/* Sets the value and wakes all who sleep. Releases. */
+/* Sets the value and wakes all sleepers. Releases. */
 void mnem__turnstile_move(mnem__turnstile *turnstile, uint32_t value);
 
 static inline void mnem__spin_pause(void) {

@@ -1,12 +1,12 @@
-/* messages.h: messages of a chat as templates take them, from clients, from files to learn from,
- * from conversations that were kept: one place for all of them, so that a model learns from what it
- * will be given.
+/* messages.h: converts the messages of a chat to the form that templates take. Clients' requests,
+ * training files and saved conversations all use it, so that training sees the same texts as
+ * inference.
  *
- *     role        developer is system, function is tool
- *     content     a text: parts of type text are joined, null of an assistant or a tool is ""
- *     tool_calls  arguments are objects, also of a text
+ *     role        developer becomes system, function becomes tool
+ *     content     a text: parts of type text are joined; null of an assistant or a tool becomes ""
+ *     tool_calls  arguments become objects, also from a text
  *
- * Not here: what a protocol says otherwise of them (server/api/ask). */
+ * Not here: the other rules of a protocol (server/api/ask). */
 #ifndef MNEM_SRC_SERVER_MESSAGES_H
 #define MNEM_SRC_SERVER_MESSAGES_H
 
@@ -14,26 +14,25 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Zero to start, but for parse and refuse. */
+/* Start with all fields zero except parse and refuse. */
 typedef struct message_reader {
-    bool keep; /* other members and other roles are kept; otherwise left out, and refused */
-    /* A text as JSON; NULL: it is none. */
+    bool keep; /* keep other members and roles; otherwise drop members, refuse roles */
+    /* Parses a text as JSON; NULL: not JSON. */
     json_t *(*parse)(const char *text, size_t n);
-    /* Says what is wrong: param is the field ("messages[2].content"), text a sentence with it. */
+    /* Reports an error: param is the field ("messages[2].content"), text a sentence about it. */
     void (*refuse)(void *context, const char *param, const char *text);
     void *context;
 } message_reader;
 
-/* A list of messages called `param`, as a new list; NULL: refused. */
+/* Converts the list of messages named `param` to a new list; NULL: refused. */
 json_t *messages_make(const message_reader *reader, const json_t *messages, const char *param);
-/* One of them, as a new object; NULL: refused. */
+/* Converts one message to a new object; NULL: refused. */
 json_t *message_make(const message_reader *reader, const json_t *message, const char *param);
-/* The text of a content: a string, or parts of type text under one of their names. A new string;
- * NULL: refused. */
+/* The text of a content (a string, or parts of type text) as a new string; NULL: refused. */
 json_t *message_content(const message_reader *reader, const json_t *content, const char *param);
-/* Arguments of a call as a template takes them: an object, also of a text that isn't one. */
+/* The arguments of a call as an object for templates, also from a text that isn't one. */
 json_t *message_arguments(const message_reader *reader, const json_t *arguments);
-/* {"id", "type", "function": {"name", "arguments"}}; takes arguments. */
+/* Makes {"id", "type", "function": {"name", "arguments"}}; takes ownership of arguments. */
 json_t *message_call(const char *id, const char *name, json_t *arguments);
 
 #endif

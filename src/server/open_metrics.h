@@ -1,8 +1,8 @@
-/* open_metrics.h: numbers as OpenMetrics 1.0 writes them, for every verb that tells them to others.
+/* open_metrics.h: writes metrics in the format OpenMetrics 1.0, for every verb that exports them.
  *
- * A text is families, then an end; a family is a name, a type, a help, and its samples, which come
- * right after it. Names are the caller's and are as the format wants them; labels' values may be
- * any bytes. Nothing is allocated: `put` gets the text piece by piece.
+ * A text consists of families and an end; a family has a name, a type and a help, followed by its
+ * samples. The caller gives valid names; values of labels may be any bytes. Nothing is allocated:
+ * `put` receives the text in pieces.
  *
  *     open_metrics m = {put, context};
  *     open_metrics_family(&m, "mnem_", "ledger_bytes", OPEN_METRICS_GAUGE, "An account");
@@ -17,19 +17,19 @@
 
 #include "mnem/serve.h"
 
-/* What the answer that carries such a text says of its type. */
+/* The Content-Type of such a text. */
 #define OPEN_METRICS_CONTENT_TYPE "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 typedef enum open_metrics_type {
     OPEN_METRICS_GAUGE,
-    OPEN_METRICS_COUNTER, /* its samples end in _total, which the name doesn't */
+    OPEN_METRICS_COUNTER, /* its samples get the suffix _total */
     OPEN_METRICS_HISTOGRAM,
 } open_metrics_type;
 
 typedef struct open_metrics {
     void (*put)(void *context, const char *bytes, size_t n);
     void *context;
-    /* The family that is open, borrowed. */
+    /* The current family, borrowed. */
     const char *prefix, *name;
     open_metrics_type type;
 } open_metrics;
@@ -38,16 +38,16 @@ typedef struct open_metrics_label {
     const char *name, *value;
 } open_metrics_label;
 
-/* prefix "mnem_" and name "steps" make mnem_steps. help: a sentence without its point. All are
- * borrowed until the next family. */
+/* Begins a family. prefix "mnem_" and name "steps" make mnem_steps. help: a sentence without its
+ * full stop. All are borrowed until the next family. */
 void open_metrics_family(open_metrics *m, const char *prefix, const char *name,
                          open_metrics_type type, const char *help);
-/* A sample of a gauge or a counter. labels end with an empty one; NULL: none. */
+/* Writes a sample of a gauge or a counter. labels end with an empty one; NULL: none. */
 void open_metrics_count(open_metrics *m, const open_metrics_label *labels, uint64_t value);
 void open_metrics_real(open_metrics *m, const open_metrics_label *labels, double value);
-/* All samples of a histogram. */
+/* Writes all samples of a histogram. */
 void open_metrics_histogram(open_metrics *m, const mnem_histogram *h);
-/* The last line. */
+/* Writes the last line. */
 void open_metrics_end(open_metrics *m);
 
 #endif

@@ -1,20 +1,20 @@
-/* id_table.h: from a hash to numbers, 4 bytes each. */
+/* id_table.h: a hash table of numbers, 4 bytes each. */
 #ifndef MNEM_SRC_BASE_TEXT_ID_TABLE_H
 #define MNEM_SRC_BASE_TEXT_ID_TABLE_H
 
 #include "base/error.h"
 
-/* Open addressing with linear probing over numbers that the model's tables explain. A slot holds
- * number + 1 in its low bits (0: empty) and in the others a part of the hash, so that hardly any
- * other number's text is looked at. No probe goes further than an insertion had to, so that a file
- * can't make searching slow. */
+/* Open addressing with linear probing; the numbers index tables of the model. A slot holds
+ * number + 1 in its low bits (0: empty) and a part of the hash in the others, so that the text
+ * of another number is rarely compared. A search probes no further than the longest insertion,
+ * so a file can't make searches slow. */
 typedef struct mnem__id_table {
     uint32_t *slots;
     uint32_t count, number_mask;
-    uint32_t probes; /* the longest way that any number went from its home slot */
+    uint32_t probes; /* the longest distance of a number from its home slot */
 } mnem__id_table;
 mnem_status mnem__id_table_init(mnem__id_table *table, uint64_t numbers);
-/* MNEM_BAD_FILE when the hashes of too many numbers collide. */
+/* MNEM_BAD_FILE: the hashes of too many numbers collide. */
 mnem_status mnem__id_table_put(mnem__id_table *table, uint64_t hash, uint32_t number);
 
 /* A search: the numbers that may have this hash, one after another. */

@@ -1,12 +1,12 @@
-/* api_big.h: whole numbers of more than 64 bits, which jansson lacks: in a document each is a
- * string of its own kind, so that its digits stay what they are.
+/* api_big.h: integers of more than 64 bits, which jansson doesn't have: a document holds each as a
+ * marked string, so that no digit is lost.
  *
  *     18446744073709551615  ──►  "\u0000" key "18446744073709551615"  ──►  18446744073709551615
- *     a body                     in the document                          what is written of it
+ *     a body                     in the document                          when it is written
  *
- * No string of a client is one: U+0000 is refused in all of them, and the key is a random number of
- * this thread. Such numbers may stand where a tool's or a schema's JSON is passed on; in any other
- * field they are refused by its name. */
+ * A client's string is never mistaken for one: U+0000 is refused in all strings, and the key is a
+ * random number of this thread. Such numbers are allowed where the JSON of a tool or a schema is
+ * passed on; any other field refuses them, and the error names the field. */
 #ifndef MNEM_SRC_SERVER_API_API_BIG_H
 #define MNEM_SRC_SERVER_API_API_BIG_H
 
@@ -14,17 +14,17 @@
 
 #include "server/api/api_error.h"
 
-/* Bytes of a text in which all such numbers are strings; n itself: it has none. */
+/* The bytes of the text with all such numbers as strings; n: it has none. */
 size_t api_big_bytes(const char *text, size_t n);
 /* Writes that text. */
 void api_big_write(const char *text, size_t n, char *out);
 /* Whether a value is such a number. */
 bool api_big_is(const json_t *value);
-/* What of a text is behind `from`, and was written of a document, gets its numbers back. */
+/* Restores the numbers in the part of a text behind `from`, which was written from a document. */
 void api_big_restore(api_text *text, size_t from);
-/* Refuses U+0000 in strings, and such numbers where none may stand, by the field's name. */
+/* Refuses U+0000 in strings, and such numbers where they are not allowed, with the field's name. */
 bool api_big_check(const json_t *root, api_error *error);
-/* Whether no string of a value has U+0000. */
+/* Whether no string in a value contains U+0000. */
 bool api_big_is_clean(const json_t *value);
 
 #endif

@@ -1,28 +1,29 @@
-/* api_error.h: why a request isn't done, as a client reads it.
+/* api_error.h: the error of a request, as a client receives it.
  *
  *     {"error":{"message":"...","type":"invalid_request_error","param":"temperature","code":null}}
  *
- * Clients try 408, 409, 429 and 5xx again: what can't succeed is never told by one of these. */
+ * Clients retry after 408, 409, 429 and 5xx: a request that can't succeed never gets one of
+ * these. */
 #ifndef MNEM_SRC_SERVER_API_API_ERROR_H
 #define MNEM_SRC_SERVER_API_API_ERROR_H
 
 #include "server/api/api_memory.h"
 
 typedef struct api_error {
-    int status;       /* of HTTP; 0: all is well */
+    int status;       /* of HTTP; 0: no error */
     const char *code; /* "context_length_exceeded"; NULL: none */
     char param[96];   /* "messages[2].content"; "" for none */
     char message[512];
-    uint64_t needed_bytes, budget_bytes, least_bytes; /* 0 but where bytes are missing */
+    uint64_t needed_bytes, budget_bytes, least_bytes; /* 0 unless memory is missing */
     int retry_seconds;                                /* of 429 and 503 */
 } api_error;
 
-/* The first failure stands. Always false. */
+/* Sets the error, unless one is set already. Always returns false. */
 bool api_refuse(api_error *error, int status, const char *param, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* The reason that a status of HTTP stands for: "invalid_request_error". */
+/* The error type for a status of HTTP, such as "invalid_request_error". */
 const char *api_error_type(int status);
-/* OpenAI's form; anthropic: that of /v1/messages. Without a line's end. */
+/* Writes OpenAI's form; anthropic: that of /v1/messages. Without a line end. */
 void api_error_put(api_text *text, const api_error *error, bool anthropic);
 
 #endif

@@ -1,8 +1,8 @@
-/* api_memory.h: the bytes that requests and answers may take together, counted, and texts that grow
- * in them.
+/* api_memory.h: the memory that all requests and answers share, counted in bytes, and texts that
+ * grow in it.
  *
- * The whole is charged to the ledger before the plan; what doesn't fit in it is refused to the
- * client that asked, never to the process. One thread. */
+ * All of it is charged to the ledger before the plan. A request that doesn't fit is refused; the
+ * process never fails for it. One thread. */
 #ifndef MNEM_SRC_SERVER_API_API_MEMORY_H
 #define MNEM_SRC_SERVER_API_API_MEMORY_H
 
@@ -11,16 +11,16 @@
 #include <stdint.h>
 
 typedef struct api_memory {
-    uint64_t bytes; /* most, with what each block takes beside its bytes */
+    uint64_t bytes; /* the limit, including the overhead of each block */
     uint64_t bytes_live, bytes_peak;
 } api_memory;
 
-/* Zeroed; NULL: no room. */
+/* Returns zeroed bytes; NULL: no room. */
 void *api_alloc(api_memory *memory, size_t bytes);
-void api_free(api_memory *memory, void *block); /* NULL is fine */
+void api_free(api_memory *memory, void *block); /* accepts NULL */
 
-/* Zero but for memory to start. What it has no room for is left out, and failed is set: whoever
- * writes looks there at the end. bytes is NULL while nothing was put. */
+/* Start with all fields zero except memory. Text that has no room is dropped, and failed is set:
+ * the writer checks it at the end. bytes is NULL while the text is empty. */
 typedef struct api_text {
     api_memory *memory;
     char *bytes;
@@ -32,13 +32,13 @@ void api_text_fini(api_text *text);
 void api_put(api_text *text, const char *bytes, size_t n);
 void api_say(api_text *text, const char *words);
 void api_format(api_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A JSON string with its quotes, of whole characters. */
+/* Writes a JSON string with its quotes; bytes holds whole characters. */
 void api_quote(api_text *text, const char *bytes, size_t n);
-/* What stands within its quotes. */
+/* The same without the quotes. */
 void api_escape(api_text *text, const char *bytes, size_t n);
-/* A JSON number; null where it isn't finite. */
+/* Writes a JSON number; null if it isn't finite. */
 void api_put_real(api_text *text, double value);
-/* The first n bytes go. */
+/* Removes the first n bytes. */
 void api_drop(api_text *text, size_t n);
 
 #endif
