@@ -3,8 +3,8 @@ import itertools
 
 from builds_setup import GREEDY, PROMPT, SEEDED, plan_of, session, tokens_of
 from builds_train import train_case, train_options
-from two_builds import (ALL, KV_WHY, NOTHING, SLACK, compare_lines, frontier, plan_at, same_file,
-                        size, way)
+from two_builds import (ALL, KV_WHY, NOTHING, SLACK, SLACK_WHY, compare_lines, frontier, plan_at,
+                        same_file, size, way)
 
 
 def run_at(group, case, budget):
@@ -12,9 +12,11 @@ def run_at(group, case, budget):
     if not old:
         return
     was, now = old.last, new.last
-    if tokens_of(old) != tokens_of(new) and was["plan"]["kv"] != now["plan"]["kv"] and \
-            case.pair.with_freed(case, given, lambda r: tokens_of(r) == tokens_of(new)):
+    other_kv = tokens_of(old) != tokens_of(new) and was["plan"]["kv"] != now["plan"]["kv"]
+    if other_kv and case.pair.with_freed(case, given, lambda r: tokens_of(r) == tokens_of(new)):
         group.excuse(KV_WHY)
+    elif other_kv and case.pair.with_slack(case, given, lambda r: tokens_of(r) == tokens_of(old)):
+        group.excuse(SLACK_WHY)
     else:
         group.check(case, "tokens", tokens_of(old), tokens_of(new))
     for key in ("end", "prompt_tokens", "tokens", "seed"):

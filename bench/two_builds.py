@@ -31,6 +31,7 @@ RENAMED = {}
 FREED = 480 * KIB
 FREED_WHY = "way, or what a walk holds: the old build does the same with up to 480 KiB more (FREED)"
 KV_WHY = "tokens: --kv auto keeps f16 for q8_0, as the old build does with up to 480 KiB more (FREED)"
+SLACK_WHY = "tokens: --kv auto chooses the old build's type within the slack only"
 FASTER_WHY = "way: reads no more, keeps as much, and computes no more or is predicted no slower"
 
 
@@ -340,6 +341,11 @@ class Pair:
         the slack that the new one was given."""
         return any(same(self.old.run(case, "--memory", budget + more))
                    for more in range(FREED + slack, 0, -8 * KIB))
+
+    def with_slack(self, case, budget, same):
+        """Whether the new build does what the old one did, at some budget up to the slack larger."""
+        return any(same(self.new.run(case, "--memory", budget + more))
+                   for more in range(8 * KIB, SLACK + 1, 8 * KIB))
 
     def held(self, case, budget, old, new):
         """The peaks of two processes: the new one's is within its budget."""

@@ -22,9 +22,9 @@
 
 /* The kinds of events, and the meaning of name, small and value. */
 typedef enum mnem__event_what {
-    MNEM__EVENT_LIVE, /* of an account; small: its ledger's number; value: its live bytes afterwards */
-    MNEM__EVENT_REFUSE, /* of an account; small: the class; value: the requested bytes */
-    MNEM__EVENT_ALLOC, /* of a site; small: low half of the bytes; value: stream 8 bits, address 56 */
+    MNEM__EVENT_LIVE,    /* of an account; small: its ledger; value: its live bytes afterwards */
+    MNEM__EVENT_REFUSE,  /* of an account; small: the class; value: the requested bytes */
+    MNEM__EVENT_ALLOC,   /* of a site; small: bytes, low half; value: stream 8 bits, address 56 */
     MNEM__EVENT_FREE,    /* the same */
     MNEM__EVENT_LARGE,   /* small: the upper half of the bytes of this thread's next ALLOC, FREE */
     MNEM__EVENT_BEGIN,   /* small: the sort of span; value: bytes, 0: none */
