@@ -1,8 +1,7 @@
-/* location.h: where bytes lie: a device, and an address on it.
+/* location.h: the location of bytes: a device, and an address on it.
  *
- * An address is a pointer of the host only where the device's memory is the host's. Everything else
- * goes through here: the host moves bytes by read, write and move, and operators that run on the
- * device take what bind makes of the address.
+ * An address is a host pointer only if the device's memory is host memory. Otherwise the host
+ * transfers bytes by read, write and move, and operators on the device take the result of bind.
  *
  *     host        mnem__location_write(at, bytes, n), mnem__location_host(at)
  *     operator    args.in[0] = mnem__location_bind(at) */
@@ -12,11 +11,11 @@
 #include "mnem/device.h"
 
 typedef struct mnem__location {
-    mnem_device *device; /* NULL: there are no bytes */
+    mnem_device *device; /* NULL: no bytes */
     uint64_t address;
 } mnem__location;
 
-/* A block that was freed, or never taken, has no bytes. */
+/* The location of a block; empty if it was freed or never taken. */
 static inline mnem__location mnem__location_of(const mnem_block *block) {
     return (mnem__location){block->device, block->address};
 }
@@ -25,27 +24,28 @@ static inline mnem__location mnem__location_at(mnem__location from, uint64_t off
     return from;
 }
 
-/* Whether operators can run on the device's memory. They do between enter and leave. */
+/* Whether operators can run on the device's memory; they run between enter and leave. */
 bool mnem__device_runs(const mnem_device *device);
-/* They do, but the host doesn't reach it: blocks that both use lie apart. NULL: the host. */
+/* Whether operators can run there while the host can't access the memory: blocks that both use need
+ * a copy. NULL: the host. */
 bool mnem__device_is_apart(const mnem_device *device);
 mnem_status mnem__device_enter(mnem_device *device);
 void mnem__device_leave(mnem_device *device);
-/* The pointer that such an operator takes; NULL: there are no bytes. The host must not use it. */
+/* The pointer for an operator; NULL: no bytes. The host must not use it. */
 void *mnem__location_bind(mnem__location at);
-/* The host's pointer; NULL where it can't reach the bytes, or there are none. */
+/* The host's pointer; NULL: the host can't access the bytes, or there are none. */
 void *mnem__location_host(mnem__location at);
 
-/* The way back from bind, for work of the device while operators run. */
+/* The inverse of bind, for work of the device while operators run. */
 static inline mnem__location mnem__location_bound(mnem_device *device, const void *bound) {
     return (mnem__location){device, (uintptr_t)bound};
 }
 
-/* Copy n bytes, and return when they are there. Move: both are on one device, and may overlap. */
+/* Copy n bytes, and return when that is done. move: both are on one device, and may overlap. */
 mnem_status mnem__location_read(void *to, mnem__location from, size_t n);
 mnem_status mnem__location_write(mnem__location to, const void *from, size_t n);
 mnem_status mnem__location_move(mnem__location to, mnem__location from, size_t n);
-/* n bytes become zero; nothing where there are none. */
+/* Sets n bytes to zero; does nothing for an empty location. */
 void mnem__location_clear(mnem__location at, size_t n);
 
 #endif

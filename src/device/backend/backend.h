@@ -1,11 +1,11 @@
-/* backend.h: what a backend is: one folder, one const table of functions, and a state of its own in
+/* backend.h: the interface of a backend: a folder, a const table of functions, and a state in
  * each device.
  *
- * device.c checks arguments, counts bytes and handles; a backend only moves addresses and work.
- * Callers read the properties of a backend from its table, and never test its name. A backend that
- * this build knows but can't open has a table with a name and no functions.
+ * device.c checks arguments and counts bytes and handles; a backend only handles addresses and
+ * work. Callers read the properties of a backend from its table, and never test its name. A
+ * backend that this build knows but can't open has a table with a name and no functions.
  *
- *     [ mnem_device: the same for all | state_bytes of the backend's ]     one block of the heap */
+ *     [ mnem_device, common to all | the backend's state, state_bytes ]    one block of the heap */
 #ifndef MNEM_SRC_DEVICE_BACKEND_BACKEND_H
 #define MNEM_SRC_DEVICE_BACKEND_BACKEND_H
 
@@ -15,13 +15,13 @@
 #include "base/thread.h"
 #include "mnem/device.h"
 
-/* One thing that a stream does. */
+/* A work item of a stream. */
 typedef enum mnem__work_kind {
     MNEM__WORK_CALL,
     MNEM__WORK_COPY,
     MNEM__WORK_FILL,
-    MNEM__WORK_MARK, /* an event's record is reached */
-    MNEM__WORK_WAIT, /* until an event's record is reached */
+    MNEM__WORK_MARK, /* marks an event's record as reached */
+    MNEM__WORK_WAIT, /* waits until an event's record is reached */
 } mnem__work_kind;
 
 typedef struct mnem__work {
@@ -36,17 +36,18 @@ typedef struct mnem__work {
 
 #define MNEM__GRANULES_MAX (UINT64_C(1) << 31) /* numbers fit a slot; 4 PiB of 2 MiB */
 
-/* Ranges and granules; granule_bytes 0: there are none. range.c checks arguments and keeps the
- * books; granules have numbers from 0, and come in runs of numbers in a row. No lock is held. */
+/* Ranges and granules; granule_bytes 0: not supported. range.c checks arguments and keeps the
+ * records; granules are numbered from 0 and are passed as runs of consecutive numbers. No lock is
+ * held. */
 typedef struct mnem__backend_ranges {
     uint64_t granule_bytes;
     mnem_status (*reserve)(mnem_device *device, uint64_t bytes, uint64_t *address);
     void (*release)(mnem_device *device, uint64_t address, uint64_t bytes); /* unmaps too */
-    /* *store: a mark of the backend's own for these granules, given back in the other calls. */
+    /* *store: a mark that the backend chooses for these granules; the other calls pass it back. */
     mnem_status (*take)(mnem_device *device, mnem_space space, uint64_t first, uint64_t count,
                         uint8_t *store);
     void (*give)(mnem_device *device, uint64_t first, uint64_t count, uint8_t store);
-    /* For work on the device, at once. Nothing is changed on failure. */
+    /* Take effect at once for work on the device. Change nothing on failure. */
     mnem_status (*map)(mnem_device *device, uint64_t address, uint64_t first, uint64_t count,
                        uint8_t store);
     mnem_status (*unmap)(mnem_device *device, uint64_t address, uint64_t count);
@@ -55,37 +56,37 @@ typedef struct mnem__backend_ranges {
 
 typedef struct mnem__backend {
     const char *name;
-    /* The device's memory is the host's: pages of its own process. */
+    /* The device's memory is host memory: pages of this process. */
     bool host_visible;
-    /* What an operator that runs on the device takes for an address of it; NULL: none runs there. A
-     * backend that has it does the work of its default stream at once (location.h). */
+    /* The pointer that operators on the device take for an address; NULL: no operators run there. A
+     * backend with bind does the work of its default stream at once (location.h). */
     void *(*bind)(mnem_device *device, uint64_t address);
-    /* Operators are going to run, have run: what bind said is good between the two. They nest, and
-     * any thread calls them. NULL: it always is. */
+    /* Called before and after operators run: pointers from bind are valid between the two calls.
+     * Calls nest, from any thread. NULL: pointers are always valid. */
     mnem_status (*enter)(mnem_device *device);
     void (*leave)(mnem_device *device);
-    /* Where host_visible is false: the host's pointer to what it reaches (NULL: to nothing). */
+    /* If host_visible is false: the host's pointer to memory that it can access (NULL: to none). */
     void *(*host)(mnem_device *device, uint64_t address);
-    /* What is queued on the default stream, on the others, is done when the call returns. */
+    /* Whether work on the default stream, on other streams, is done when the call returns. */
     bool immediate_default, immediate_streams;
-    /* A device's own state (mnem__device_state), zero at first. */
+    /* The size of a device's state (mnem__device_state), zero at first. */
     size_t state_bytes;
-    mnem_status (*open)(mnem_device *device); /* NULL: nothing is to be done */
-    void (*close)(mnem_device *device);       /* nothing of it is live; NULL: the same */
-    /* Defaults for options that are zero; the capacity of a device that has memory. */
+    mnem_status (*open)(mnem_device *device); /* NULL: nothing to do */
+    void (*close)(mnem_device *device);       /* nothing is live; NULL: nothing to do */
+    /* Defaults for options that are zero, or the memory of the device. */
     uint64_t (*capacity)(void);
     uint64_t (*granularity)(void);
-    /* What the machine could give besides the capacity (NULL: no other bound). */
+    /* The memory that the machine has free (NULL: no bound besides the capacity). */
     uint64_t (*available)(void);
-    /* bytes: whole granules. Both are called with no lock held. */
+    /* bytes: a multiple of the granularity. Both are called with no lock held. */
     mnem_status (*alloc)(mnem_device *device, mnem_space space, uint64_t bytes, uint64_t alignment,
                          uint64_t *address);
     void (*free)(mnem_device *device, uint64_t address, uint64_t bytes);
-    /* Locks host memory of it into memory, where that may be (NULL: never). */
+    /* Locks host memory of the device, where that is permitted (NULL: never). */
     bool (*lock)(mnem_device *device, uint64_t address, uint64_t bytes);
     mnem__backend_ranges ranges;
     mnem_status (*stream_create)(mnem_device *device, mnem_stream **stream);
-    void (*stream_destroy)(mnem_stream *stream); /* after its work is done */
+    void (*stream_destroy)(mnem_stream *stream); /* called after its work is done */
     /* Queues work, in order; stream NULL: the default stream. */
     void (*submit)(mnem_device *device, mnem_stream *stream, const mnem__work *work);
     void (*synchronize)(mnem_stream *stream);
@@ -94,9 +95,9 @@ typedef struct mnem__backend {
 extern const mnem__backend mnem__backend_host, mnem__backend_null;
 extern const mnem__backend mnem__backend_cuda, mnem__backend_ascend;
 
-/* A granule's row: 0 is free. */
+/* The row of a granule; zero: free. */
 typedef struct mnem__granule {
-    uint32_t uses; /* 1 when taken, and 1 for each mapping */
+    uint32_t uses; /* 1 if taken, plus 1 per mapping */
     uint8_t store;
 } mnem__granule;
 
@@ -104,12 +105,12 @@ struct mnem_device {
     const mnem__backend *backend;
     uint64_t capacity, granularity;
     bool hidden;                   /* options.host_hidden */
-    _Atomic uint8_t granule_store; /* of the last granules that were taken */
-    _Atomic uint64_t bytes_live;   /* what counts against the capacity */
+    _Atomic uint8_t granule_store; /* of the granules taken last */
+    _Atomic uint64_t bytes_live;   /* counted against the capacity */
     _Atomic uint64_t blocks, handles;
     _Atomic uint64_t bytes_zero_copy, bytes_staged;
 
-    pthread_mutex_t lock;    /* of what follows, and of the slots of ranges */
+    pthread_mutex_t lock;    /* guards the following fields and the slots of ranges */
     mnem__granule *granules; /* rows in use: all below granules_end */
     uint64_t granules_end, granules_capacity;
     uint64_t granules_live;
@@ -119,11 +120,11 @@ struct mnem_device {
 static inline void *mnem__device_state(mnem_device *device) {
     return device + 1;
 }
-/* What an open device of this name takes of the heap, to plan it before: 0 for none. */
+/* The heap bytes of an open device of this name, for plans; 0: no such device. */
 size_t mnem__device_bytes(const char *name);
 
-/* Set in addresses of memory that the host can't see on a host device that pretends so: one that is
- * used as a pointer by mistake faults. */
+/* Set in the addresses of a host device whose memory is hidden from the host (for tests): an
+ * address that is used as a pointer by mistake faults. */
 #define MNEM__HIDDEN_BIT (UINT64_C(1) << 62)
 static inline uint64_t mnem__hidden_bit(const mnem_device *device) {
     return device->hidden ? MNEM__HIDDEN_BIT : 0;
@@ -139,7 +140,7 @@ struct mnem_stream {
 struct mnem_event {
     mnem_device *device;
     _Atomic uint32_t recorded;
-    _Atomic uint32_t uses; /* work in queues that points here */
+    _Atomic uint32_t uses; /* queued work that points to the event */
     mnem__turnstile reached;
 };
 
@@ -154,10 +155,10 @@ void mnem__device_add_backend(const mnem__backend *backend);
  * a device fails with MNEM_NO_MEMORY: alloc, stream and event create, launch, copy, fill, record,
  * wait, range reserve and map and unmap, granules take. n = 0 turns that off. Any device. */
 void mnem__device_fail_at(uint64_t n, bool sticky);
-/* What these calls begin with. */
+/* Called first in each of these calls. */
 mnem_status mnem__device_call(const mnem_device *device, const char *what);
 
-/* For backends: what MARK and WAIT do when their turn comes. */
+/* For backends: the execution of MARK and WAIT. */
 void mnem__event_reach(mnem_event *event, uint32_t record);
 void mnem__event_await(mnem_event *event, uint32_t record);
 bool mnem__event_is_reached(mnem_event *event, uint32_t record);

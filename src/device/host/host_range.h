@@ -6,10 +6,10 @@
 
 enum { MNEM__HOST_GRANULE = 2 << 20 };
 
-/* What a device of the host has of its own. */
+/* The state of a host device. */
 typedef struct mnem__host_state {
     atomic_int memory_files[2]; /* of plain and of huge granules; below 0: not opened */
-    int32_t process;            /* that opened the device, and whose memory the files are */
+    int32_t process;            /* that opened the device and owns the files' memory */
 } mnem__host_state;
 
 mnem_status mnem__host_files_init(mnem_device *device);

@@ -1,8 +1,8 @@
-/* gradient.h: what the parts of differentiation share.
+/* gradient.h: the types and functions that the files of differentiation share.
  *
- * differentiate.c walks the nodes backwards, gradient_rules.c knows the operators, gradient_sum.c
- * adds up what a tensor gets from its users, gradient_recompute.c brings back values that weren't
- * kept. */
+ * differentiate.c visits the nodes in reverse, gradient_rules.c has the rules of the operators,
+ * gradient_sum.c adds up a tensor's gradients from all its users, gradient_recompute.c recomputes
+ * values that were not kept. */
 #ifndef MNEM_SRC_GRAPH_GRADIENT_GRADIENT_H
 #define MNEM_SRC_GRAPH_GRADIENT_GRADIENT_H
 
@@ -12,22 +12,22 @@
 
 /* Operands of a gradient node: an input of the forward node by number, or one of these. */
 enum { MNEM__FROM_NONE = -1, MNEM__FROM_OUT = -2, MNEM__FROM_ALSO = -3, MNEM__FROM_GRADIENT = -4 };
-/* The most operands that a gradient has. */
+/* The most operands of a gradient. */
 enum { MNEM__GRADIENT_INPUTS = 6, MNEM__GRADIENT_TARGETS = 1 + MNEM_OP_ALSO };
 
 typedef struct mnem__gradient_rule {
     mnem_op_kind of;   /* the forward node's */
     mnem_op_kind kind; /* the gradient node's */
     int8_t in[MNEM__GRADIENT_INPUTS];
-    /* Of which input of the forward node out, also[0] and also[1] are the gradient; or NONE. */
+    /* The inputs of the forward node whose gradients out, also[0] and also[1] are; or NONE. */
     int8_t target[MNEM__GRADIENT_TARGETS];
     uint8_t weights;  /* bits of target: those that are always added to */
     bool accumulates; /* desc.accumulate adds the others too */
     bool turns;       /* desc.inverse is the opposite of the forward node's */
 } mnem__gradient_rule;
 
-/* Rule number index of an operator, in the order in which their nodes are added; NULL past the
- * last. ADD has none: its gradient is what its inputs share (gradient_sum.c). */
+/* Rule number `index` of an operator, in the order in which the nodes are added; NULL: past the
+ * last. ADD has none: its inputs share its gradient (gradient_sum.c). */
 const mnem__gradient_rule *mnem__gradient_rule_get(mnem_op_kind of, int index);
 
 /* ---- state, while differentiation works ---- */
@@ -41,14 +41,14 @@ typedef struct mnem__columns {
 
 typedef struct mnem__gradient_state {
     int32_t producer; /* of a root: the node that writes it; -1: none */
-    int32_t copy;     /* what recomputation made of this tensor; 0: nothing */
+    int32_t copy;     /* the recomputed copy of this tensor; 0: none */
     int32_t sum;      /* of a root: the tensor that holds its gradient so far; 0: none */
-    int32_t owners;   /* of a sum: roots that it is the gradient of, whose node is still to come */
-    bool flows;       /* of a root: a parameter's gradient depends on this one's */
+    int32_t owners;   /* of a sum: roots with this gradient whose nodes are still to come */
+    bool flows;       /* of a root: a parameter's gradient depends on its gradient */
     bool wide;        /* of a root: its gradient is in F32 at least (gradient_sum.c) */
     bool read;        /* of a root: by a node of the forward pass */
     bool counted;     /* of a root: in bytes_kept */
-    int32_t ranges;   /* of a root: the columns of sum that were written, apart, in order */
+    int32_t ranges;   /* of a root: disjoint ranges of sum's columns that were written, sorted */
     mnem__columns range[MNEM__GRADIENT_RANGES];
 } mnem__gradient_state;
 
@@ -61,25 +61,26 @@ typedef struct mnem__differentiation {
     mnem_graph_gradients info;
 } mnem__differentiation;
 
-/* Which columns of its root a tensor is; an error of the graph and false where it isn't any. */
+/* The columns of its root that a tensor is; false: it is none, which is an error of the graph. */
 bool mnem__columns_get(const mnem__differentiation *d, int32_t tensor, mnem__columns *columns);
 
-/* The tensor with the content that this one of the forward pass had. */
+/* The tensor that holds, again, the content of this tensor of the forward pass. */
 int32_t mnem__recompute(mnem__differentiation *d, int32_t tensor);
 
-/* Whether a gradient of this tensor leads anywhere. */
+/* Whether a gradient of this tensor is needed. */
 bool mnem__gradient_wanted(const mnem__differentiation *d, int32_t tensor);
-/* The complete gradient of a node's output; 0 where it has none, or on an error. */
+/* The complete gradient of a node's output; 0: none, or an error. */
 int32_t mnem__gradient_of_output(mnem__differentiation *d, int32_t tensor);
-/* The node that made a root has passed its gradient on. */
+/* Says that the node that made a root has used its gradient. */
 void mnem__gradient_done(mnem__differentiation *d, int32_t root);
 
-/* What a gradient node writes: chosen by mnem__targets_choose, with node->out, also and
- * desc.accumulate; then the node is added; then mnem__targets_add adds what is still apart. */
+/* The outputs of a gradient node: mnem__targets_choose chooses them with node->out, also and
+ * desc.accumulate; then the node is added; then mnem__targets_add adds the separate ones to
+ * sums. */
 typedef struct mnem__targets {
     struct mnem__target {
         int32_t tensor; /* of the forward pass; 0: none */
-        int32_t apart;  /* where the node writes it, to be added to the sum; 0: to the sum */
+        int32_t apart;  /* a separate output, to be added to the sum; 0: written to the sum */
     } list[MNEM__GRADIENT_TARGETS];
 } mnem__targets;
 void mnem__targets_choose(mnem__differentiation *d, const mnem__gradient_rule *rule,
@@ -87,7 +88,7 @@ void mnem__targets_choose(mnem__differentiation *d, const mnem__gradient_rule *r
                           mnem_graph_node *node);
 void mnem__targets_add(mnem__differentiation *d, const mnem__targets *targets);
 
-/* The gradient of out becomes part of in's; both have the same shape. */
+/* Adds the gradient of out to in's; both have the same shape. */
 void mnem__gradient_pass(mnem__differentiation *d, int32_t in, int32_t out);
 
 #endif

@@ -1,4 +1,4 @@
-/* run_private.h: a run and its members' walks, shared by the files of this folder. */
+/* run_private.h: a run, and the walk of each member of the team through its nodes. */
 #ifndef MNEM_SRC_GRAPH_RUN_RUN_PRIVATE_H
 #define MNEM_SRC_GRAPH_RUN_RUN_PRIVATE_H
 
@@ -10,7 +10,7 @@ typedef enum mnem__holds {
     MNEM__HOLDS_EXPERT,
 } mnem__holds;
 
-/* What the source handed out. */
+/* What the source of weights gave. */
 typedef union mnem__taken {
     mnem_graph_chunk chunk;
     mnem_graph_expert expert;
@@ -18,40 +18,40 @@ typedef union mnem__taken {
 
 typedef struct mnem__notice {
     mnem_status status;
-    bool regroup; /* the walk ends here, as though it had failed */
+    bool regroup; /* the walk ends here, as after an error */
     mnem__taken taken;
 } mnem__notice;
 
-/* One run; on the stack of worker 0. */
+/* A run; on the stack of worker 0. */
 typedef struct mnem__run {
     const mnem_graph *graph;
     const mnem_graph_args *args;
-    int32_t from, to; /* nodes: counted from from, run up to to */
-    int32_t at, next; /* nodes: where this walk begins, and where worker 0 ended it */
-    bool regroup;     /* the run isn't over: another walk begins at next */
+    int32_t from, to; /* nodes: numbered from `from`, run up to `to` */
+    int32_t at, next; /* nodes: the first of this walk, and the one where worker 0 ended it */
+    bool regroup;     /* the run continues with another walk from next */
     mnem__notice notice[2];
-    mnem__taken held; /* worker 0: used since the last meeting, to be given back at the next */
+    mnem__taken held; /* worker 0: in use since the last meeting, returned at the next */
     mnem__holds holds;
     mnem_status status;
 } mnem__run;
 
-/* One member's walk. */
+/* A member's walk. */
 typedef struct mnem__walk {
     mnem__run *run;
     const mnem_worker *worker;
     unsigned meetings;
 } mnem__walk;
 
-/* One node's arguments, with the sequence that a tail sees. */
+/* A node's arguments, with the sequence that a tail sees. */
 typedef struct mnem__bound {
     mnem_op_args args;
     mnem_kv_sequence kv;
 } mnem__bound;
 
-/* A node's arguments: pointers to its tensors in this run, and the rows of its batch. */
+/* Sets a node's arguments: pointers to its tensors in this run, and the rows of its batch. */
 void mnem__run_bind(const mnem__run *run, const mnem__graph_step *step, mnem__bound *bound);
 
-/* Node i, as this member does its part of it; worker 0 reports its time to an observer. */
+/* Runs this member's part of node i; worker 0 reports its time to an observer. */
 mnem_status mnem__run_step(mnem__walk *walk, int32_t i);
 
 /* Whether worker 0's walk is recorded operator by operator. */
@@ -59,14 +59,14 @@ bool mnem__run_is_traced(const mnem__run *run);
 /* Worker 0: runs nodes from *i on and records each; *i is the first one that did not run. */
 mnem_status mnem__run_traced(mnem__walk *walk, int32_t *i);
 
-/* All come here. Worker 0 looks for a cancel and takes a chunk of matrix, or an expert of those
- * whose gates are matrix. What all read then. */
+/* A meeting of all members: worker 0 checks for a cancel and takes a chunk of `matrix`, or an
+ * expert of those with the gates `matrix`. Returns what all members read then. */
 const mnem__notice *mnem__run_meet(mnem__walk *walk, mnem__holds what, int32_t matrix);
 
-/* An EXPERTS node, whose inputs are whole: the meeting that it waits for has been. */
+/* Runs an EXPERTS node, after the meeting that completes its inputs. */
 mnem_status mnem__run_experts(mnem__walk *walk, const mnem__graph_step *step, mnem_op_args *args);
 
-/* A GATHER node, so too. */
+/* Runs a GATHER node, likewise. */
 mnem_status mnem__run_gather(mnem__walk *walk, const mnem__graph_step *step, mnem_op_args *args);
 
 #endif

@@ -1,18 +1,18 @@
-/* attention_kernels.h: what the KV operators do at each level of the processor.
+/* attention_kernels.h: the kernels of the KV operators at each level of the processor.
  *
- * A unit is the queries of a few consecutive tokens of one sequence for the query heads of one KV
- * head. Its rows (token after token, the heads of the group inside) are independent of each other:
- * each row's result depends on its query, its position and the pages only.
+ * A unit is the queries of a few consecutive tokens of one sequence for the query heads of one
+ * KV head. Its rows (token after token, the heads of the group inside) are independent of each
+ * other: each row's result depends on its query, its position and the pages only.
  *
  *     rows of queries   m, l, acc      tile: 64 positions = 4 blocks of 16, from position 0 on
  *     t0 h0  [d]        .              scores  s = q k * scale * log2(e), lanes are positions
  *     t0 h1  [d]        .              m' = max(m, s); p = 2^(s - m')
  *     t1 h0  [d]        .              l = l 2^(m - m') + p; acc = acc 2^(m - m') + p v
  *
- * A sink is where a row begins: m = its score, l = 1. A soft cap comes before the max. What a row
- * doesn't see, behind it or before its window, is minus infinity then; tiles and blocks that no row
- * sees are left out. Positions that a token chose are copied into tiles of their own first, one
- * behind the other: what it costs is what it chose.
+ * With a sink a row starts with m = the sink's score and l = 1. A soft cap is applied before the
+ * max. Positions that a row doesn't see (later ones, or before its window) have the score minus
+ * infinity; tiles and blocks that no row sees are skipped. Positions that a token chose are
+ * first copied into tiles, so that the cost is proportional to their number.
  *
  * (Online softmax: Milakov and Gimelshein 2018; tiles: Dao et al. 2022.) l is 16 partial sums,
  * added at the end. All levels give the same bits. */
@@ -26,13 +26,14 @@
 enum {
     MNEM__ATTENTION_TILE = 64, /* positions */
     MNEM__ATTENTION_TILE_BLOCKS = MNEM__ATTENTION_TILE / MNEM__KV_BLOCK,
-    MNEM__ATTENTION_ROWS = 96,        /* rows of a unit, more when one token's heads are more */
-    MNEM__ATTENTION_EXPAND_ROWS = 24, /* from here on a tile is made f32 once for all rows */
-    MNEM__ATTENTION_STEP_ROWS = 8,    /* rows that a kernel may take together */
+    MNEM__ATTENTION_ROWS = 96, /* rows of a unit, more when one token's heads are more */
+    MNEM__ATTENTION_EXPAND_ROWS =
+        24, /* from this number on a tile is converted to f32 once for all rows */
+    MNEM__ATTENTION_STEP_ROWS = 8, /* the most rows of a kernel call */
 };
 
-/* One worker's scratch for units of up to rows rows; the same function measures (start NULL) and
- * carves. Parts that the type of the pages doesn't need are NULL. */
+/* A worker's scratch for units of up to `rows` rows; the same function measures (start NULL) and
+ * lays it out. Parts that the type of the pages doesn't need are NULL. */
 typedef struct mnem__attention_scratch {
     float *query;         /* [rows][d], times scale; q8_0 pages: then quantized below */
     int8_t *query_q8;     /* [rows][d] */
@@ -41,7 +42,7 @@ typedef struct mnem__attention_scratch {
     float *acc;           /* [rows][D] */
     float *sum;           /* [rows][16] */
     float *max;           /* [rows] */
-    int32_t *position;    /* [rows] the last that it sees */
+    int32_t *position;    /* [rows] the last position that each sees */
     float *p;             /* [STEP_ROWS][64] scores, then probabilities */
     float *keys, *values; /* f16: a tile in f32: [4][d][16], [64][D] */
     int16_t *words;       /* q8_0: [d/32][STEP_ROWS][64] probabilities times value scales */
@@ -59,17 +60,17 @@ typedef struct mnem__attention_unit {
     int64_t kv_head, group; /* group: query heads that share this KV head (or a part) */
     int64_t first, tokens;  /* rows of the sequence */
     float scale;            /* times log2(e) */
-    float soft_cap;         /* so too; 0: none */
+    float soft_cap;         /* times log2(e); 0: none */
     const float *sinks;     /* of the group's heads; NULL: none */
-    const int32_t *chosen;  /* of one token: the positions that it sees, ascending; NULL: all */
+    const int32_t *chosen;  /* for one token: the positions that it sees, ascending; NULL: all */
     int64_t chosen_count;
     float temperature; /* 0: scores don't depend on the position */
     int32_t temperature_every;
-    int64_t window;                  /* how many positions a row sees */
-    bool chunks;                     /* from the last multiple of window on, instead */
-    bool from_1;                     /* positions of the temperature are counted so */
-    bool both_ways;                  /* up to the sequence's last, not its own */
-    const char *query;               /* first token, first head of the group */
+    int64_t window;    /* positions that a row sees */
+    bool chunks;       /* a row sees from the last multiple of window on, instead */
+    bool from_1;       /* the temperature counts positions from 1 */
+    bool both_ways;    /* a row sees up to the sequence's last position, not its own */
+    const char *query; /* first token, first head of the group */
     int64_t query_token, query_head; /* strides in bytes */
     char *out; /* f32: first token, first head of the group; A8: the first token's row */
     int64_t out_token, out_head;
@@ -78,9 +79,9 @@ typedef struct mnem__attention_unit {
     int64_t out_width, out_first;
 } mnem__attention_unit;
 
-/* 16 positions (or the first count of them, from begin) of one KV head into one block. key and
- * value are those of position begin, strides in bytes. Zeroes the values after the last when
- * is_last. */
+/* Stores up to 16 positions (count of them, from begin) of one KV head into one block. key and
+ * value are those of position begin, strides in bytes. is_last: zeroes the values after the last
+ * one. */
 typedef struct mnem__kv_rows {
     const char *key, *value;
     int64_t key_token, value_token;

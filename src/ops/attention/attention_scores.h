@@ -1,12 +1,12 @@
-/* attention_scores.h: the scores of a step's rows with a tile of keys: of f32, f16, or q8_0, where
+/* attention_scores.h: the scores of a step's rows with a tile of keys in f32, f16 or q8_0; in q8_0,
  * 32 elements are multiplied as integers. */
 #ifndef MNEM_SRC_OPS_ATTENTION_ATTENTION_SCORES_H
 #define MNEM_SRC_OPS_ATTENTION_ATTENTION_SCORES_H
 
 #include "ops/attention/attention_step.h"
 
-/* Where a tile's keys are: [d][16] elements in each block. next: the same of the tile after this
- * one, asked for as this one is read, since the next page is where no prefetcher looks. */
+/* A tile's keys: [d][16] elements in each block. next: those of the following tile, which are
+ * prefetched while this one is read, because hardware prefetchers don't cross to the next page. */
 typedef struct key_rows {
     const void *block[TILE_BLOCKS];
     const uint8_t *next[TILE_BLOCKS];

@@ -1,8 +1,8 @@
-/* attention_step.h: what the scores and the values of a step of attention share: the step, and how
- * many rows and vectors of sums fit the registers of the level that is compiled for.
+/* attention_step.h: shared by the scores and the values of a step of attention: the step, and the
+ * rows and vectors of sums that fit the registers of the compiled level.
  *
- * Both products are the same shape: rows x vectors sums in registers, a scalar of each row times a
- * vector shared by all rows. */
+ * Both products have the same form: rows x vectors sums in registers, a scalar of each row times a
+ * vector that all rows share. */
 #ifndef MNEM_SRC_OPS_ATTENTION_ATTENTION_STEP_H
 #define MNEM_SRC_OPS_ATTENTION_ATTENTION_STEP_H
 
@@ -53,8 +53,8 @@ static inline bool reads_f32(const tile *t) {
 }
 
 /* Some rows of a unit with one tile. Per row: e = 2^(score - reference), where reference is the
- * row's new max (f16) or the tile's own (q8_0, so that e fills its 16 bits); before e is added,
- * what is there shrinks; e counts grow times. */
+ * row's new max (f16) or the tile's max (q8_0, so that e uses all of its 16 bits). Earlier sums
+ * are multiplied with shrink, and e with grow. */
 typedef struct step {
     const mnem__attention_scratch *scratch;
     const tile *tile;
@@ -65,12 +65,12 @@ typedef struct step {
     float shrink[LANES], grow[LANES];
 } step;
 
-/* Up to which of the tile's positions a row sees. */
+/* The number of the tile's first positions up to the last one that a row sees. */
 static int64_t visible(const step *s, int r) {
     return s->scratch->position[s->row + r] - s->tile->first + 1;
 }
 
-/* How many of the tile's first positions lie before a row's window; none if 0 or less. */
+/* The number of the tile's first positions before a row's window; 0 or less: none. */
 static int64_t hidden(const step *s, int r) {
     if (!s->chunks) return visible(s, r) - s->window;
     const int64_t position = s->scratch->position[s->row + r];

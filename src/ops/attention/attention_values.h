@@ -1,11 +1,11 @@
-/* attention_values.h: a step's probabilities times a tile of values, added to what its rows have:
- * values of f32, f16, or q8_0, where both are integers over the tile. */
+/* attention_values.h: adds a step's probabilities times a tile of values to its rows: values in
+ * f32, f16, or q8_0, where both factors are integers over the tile. */
 #ifndef MNEM_SRC_OPS_ATTENTION_ATTENTION_VALUES_H
 #define MNEM_SRC_OPS_ATTENTION_ATTENTION_VALUES_H
 
 #include "ops/attention/attention_step.h"
 
-/* Where a tile's values are: [16][stride] elements in each block. */
+/* A tile's values: [16][stride] elements in each block. */
 typedef struct value_rows {
     const void *block[TILE_BLOCKS];
     const uint8_t *next[TILE_BLOCKS]; /* as in key_rows */
@@ -98,8 +98,8 @@ static float largest_scale(const float *scale, int64_t first, int64_t n) {
     return lanes_reduce_max(top);
 }
 
-/* words = e * scale / largest * 32767; one word is then worth factor. The largest is of positions
- * that the row sees, so that later ones change nothing. */
+/* words = e * scale / largest * 32767; *factor is the value of one unit of a word. largest is of
+ * the positions that the row sees, so later positions have no effect. */
 static void quantize_probabilities(const step *s, float *factor) {
     const mnem__attention_scratch *scratch = s->scratch;
     for (int64_t i = 0; i < s->tile->layout->value_dim / MNEM__KV_SCALE; i++) {

@@ -1,4 +1,4 @@
-/* causal_attention.h: what attention of training and its gradient do at each level.
+/* causal_attention.h: the kernels of training's attention and its gradient at each level.
  *
  * A sequence's positions are cut into tiles of 64, from position 0 on. A pair is a tile of queries
  * of one head and a tile of keys not after it:
@@ -10,8 +10,8 @@
  *                                          dV += P^T dO;  dK += dS^T Q;  dQ += dS K
  *
  * (Tiles and recomputation: Dao, Fu, Ermon, Rudra and Re 2022; Dao 2023.) Scores are in units of
- * log2(e), for 2^x is what the kernels have. A pair on the diagonal reads nothing above it, so what
- * a later position holds, even NaN, is never multiplied with.
+ * log2(e), because the kernels compute 2^x. A pair on the diagonal reads nothing above it, so the
+ * content of a later position, even NaN, is never used.
  *
  * Every tile lies in panels of 16 columns, [columns / 16][64 rows][16] floats, zeros after the
  * last column and after the last row up to a whole 16. All levels give the same bits. */
@@ -24,7 +24,7 @@ enum {
     MNEM__CAUSAL_TILE = 64,
     MNEM__CAUSAL_STEP = 16, /* columns of a panel */
     MNEM__CAUSAL_PANEL = MNEM__CAUSAL_TILE * MNEM__CAUSAL_STEP,
-    MNEM__CAUSAL_ITEMS = 4, /* tiles that share what was packed for them */
+    MNEM__CAUSAL_ITEMS = 4, /* tiles that share packed operands */
     MNEM__CAUSAL_HEAD_DIM_MAX = 256,
 };
 
@@ -51,8 +51,8 @@ typedef struct mnem__causal_unit {
     int64_t row, kv_head, head, heads, tile, tiles;
 } mnem__causal_unit;
 
-/* One worker's scratch; the same function measures (start NULL) and carves. Tiles are [P][64][16],
- * P = padded / 16; across: transposed, [4][padded][16]. */
+/* A worker's scratch; the same function measures (start NULL) and lays it out. Tiles are
+ * [P][64][16], P = padded / 16; across: transposed, [4][padded][16]. */
 typedef struct mnem__causal_scratch {
     float *keys, *keys_across; /* gradient of keys: [items] tiles each, else one */
     float *values;             /* one */

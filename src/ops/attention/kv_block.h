@@ -1,4 +1,4 @@
-/* kv_block.h: how a KV page is laid out inside.
+/* kv_block.h: the layout of a KV page.
  *
  * A page holds, one KV head after another, page_tokens / 16 blocks of 16 positions. A block of keys
  * of d elements a head, and values of v (V: v rounded up to 16):
@@ -12,7 +12,7 @@
  *            value scales [v/32][16] half
  *
  * Values (and their scales) of a block's positions past the last stored one are zero, so that they
- * can be multiplied by a probability of zero; keys there are never looked at. */
+ * can be multiplied by a probability of zero; keys there are never read. */
 #ifndef MNEM_SRC_OPS_ATTENTION_KV_BLOCK_H
 #define MNEM_SRC_OPS_ATTENTION_KV_BLOCK_H
 
@@ -37,7 +37,7 @@ static inline int32_t mnem__kv_value_dim(const mnem_kv_layout *layout) {
     return layout->value_dim ? layout->value_dim : layout->head_dim;
 }
 
-/* NULL when the layout is right, else what is wrong, such as "head_dim is not a multiple of 32". */
+/* NULL: the layout is valid; else the error, such as "head_dim is not a multiple of 32". */
 const char *mnem__kv_layout_wrong(const mnem_kv_layout *layout);
 
 /* The block of one KV head that holds a position (a multiple of 16). */

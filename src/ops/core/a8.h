@@ -1,4 +1,4 @@
-/* a8.h: activations quantized to 8 bits: the layout of a row, and who makes one.
+/* a8.h: activations quantized to 8 bits: the layout of a row, and its quantizer.
  *
  * Per 32 elements: scale = amax / 127, q = round to nearest even of x * (127 / amax). A block whose
  * amax is below 2^-100 becomes zeros; one with an infinity or a NaN gets scale NaN and zeros. Every
@@ -30,7 +30,7 @@ static inline void mnem__a8_block_sums(mnem__a8_block *block, float scale, int32
 typedef void mnem__a8_quantize(const float *x, int64_t n, int64_t first, int64_t count, void *row);
 mnem__a8_quantize mnem__a8_quantize_plain, mnem__a8_quantize_avx2, mnem__a8_quantize_avx512;
 
-/* The function of the level in force. */
+/* The function of the current level. */
 mnem__a8_quantize *mnem__a8_quantize_get(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* gaps.h: elements with gaps between them, to places beside each other and back. */
+/* gaps.h: copies elements with gaps between them to contiguous memory, and back. */
 #ifndef MNEM_SRC_OPS_CORE_GAPS_H
 #define MNEM_SRC_OPS_CORE_GAPS_H
 

@@ -1,5 +1,5 @@
-/* half.h: one float from and to 16 bits, in C. Rounds to nearest even; NaN stays NaN, subnormals
- * are kept, what is too large becomes infinity, as the vector instructions do. */
+/* half.h: conversion of one float to and from 16 bits, in C. Rounds to nearest even; NaN stays NaN,
+ * subnormals are kept, and too large values become infinity, like the vector instructions. */
 #ifndef MNEM_SRC_OPS_CORE_HALF_H
 #define MNEM_SRC_OPS_CORE_HALF_H
 

@@ -1,9 +1,9 @@
-/* lanes.h: 16 floats at once, at the level that the source is compiled for.
+/* lanes.h: vectors of 16 floats, at the level that the source is compiled for.
  *
- * A kernel is written once over these and compiled once for each level (mnem_kernels in
+ * A kernel is written once with these and compiled once for each level (mnem_kernels in
  * cmake/mnem.cmake, which defines MNEM__LANES and MNEM__LEVEL): 0 is C only, 2 is AVX2, FMA and
- * F16C, 512 is AVX-512 F BW DQ VL VNNI. Every operation rounds alike at every level (fma is one
- * rounding), so results are equal to the bit; only the time differs.
+ * F16C, 512 is AVX-512 F BW DQ VL VNNI. Every operation rounds equally at every level (fma rounds
+ * once), so results are equal to the bit; only the time differs.
  *
  * min and max return the second operand when either is NaN. */
 #ifndef MNEM_SRC_OPS_CORE_LANES_H
@@ -15,19 +15,20 @@
 
 #include "ops/core/half.h"
 
-/* name_avx2 in the source that is compiled for avx2: what a kernel's source shows others. */
+/* name_avx2 in the source that is compiled for avx2; for a kernel's exported names. */
 #define MNEM__AT_LEVEL(name)       MNEM__JOIN(name, MNEM__LEVEL)
 #define MNEM__JOIN(name, level)    MNEM__JOIN_OF(name, level)
 #define MNEM__JOIN_OF(name, level) name##_##level
 
 #define LANES_ALWAYS static inline __attribute__((always_inline, unused))
-/* In C the compiler chooses: with all loops of 16 in one function it takes a minute. */
+/* In C the compiler decides about inlining: with all loops of 16 in one function it takes a
+ * minute. */
 #if MNEM__LANES == 0
 #define LANES_INLINE static inline __attribute__((unused))
 #else
 #define LANES_INLINE LANES_ALWAYS
 #endif
-/* Before loops of constant counts whose sums are registers. */
+/* Used before loops of constant counts whose sums are registers. */
 #if MNEM__LANES == 0
 #define LANES_UNROLL
 #elif defined(__clang__)

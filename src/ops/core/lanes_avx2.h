@@ -1,5 +1,5 @@
-/* lanes_avx2.h: 16 floats in two vectors of AVX2; part of lanes.h, which says what levels have in
- * common. What the functions do is said in lanes_avx512.h. */
+/* lanes_avx2.h: 16 floats in two AVX2 vectors; included by lanes.h. lanes_avx512.h describes the
+ * functions. */
 #ifndef MNEM_SRC_OPS_CORE_LANES_AVX2_H
 #define MNEM_SRC_OPS_CORE_LANES_AVX2_H
 
@@ -101,14 +101,14 @@ LANES_INLINE void lanes_store_bf16(uint16_t *p, lanes x) {
     __m256i words = _mm256_packus_epi32(lanes_bf16_bits(x.v[0]), lanes_bf16_bits(x.v[1]));
     _mm256_storeu_si256((void *)p, _mm256_permute4x64_epi64(words, 0xd8));
 }
-/* The even ones, then the odd. */
+/* The even lanes, then the odd ones. */
 LANES_INLINE lanes lanes_load_bf16_any(const uint16_t *p) {
     __m256i both = _mm256_loadu_si256((const void *)p);
     return (lanes){
         {_mm256_castsi256_ps(_mm256_slli_epi32(both, 16)),
          _mm256_castsi256_ps(_mm256_and_si256(both, _mm256_set1_epi32((int32_t)0xffff0000)))}};
 }
-/* In words of 16 bits: up by one where low - 1, or low if high is odd, has its top bit. */
+/* In words of 16 bits: plus one if low - 1, or low if high is odd, has its top bit set. */
 LANES_INLINE void lanes_store_bf16_any(uint16_t *p, lanes x) {
     __m256i a = _mm256_castps_si256(x.v[0]), b = _mm256_castps_si256(x.v[1]);
     __m256i high = _mm256_blend_epi16(_mm256_srli_epi32(a, 16), b, 0xaa);

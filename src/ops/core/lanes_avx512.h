@@ -1,12 +1,11 @@
-/* lanes_avx512.h: 16 floats in one vector of AVX-512; part of lanes.h, which says what levels have
- * in common. */
+/* lanes_avx512.h: 16 floats in one AVX-512 vector; included by lanes.h. */
 #ifndef MNEM_SRC_OPS_CORE_LANES_AVX512_H
 #define MNEM_SRC_OPS_CORE_LANES_AVX512_H
 
 #include <immintrin.h>
 
 typedef __m512 lanes;
-/* Not __m512i: gcc 12 copies sums of that type from register to register in each turn of a loop. */
+/* Not __m512i: gcc 12 copies sums of that type between registers in each iteration of a loop. */
 typedef int32_t lanes_int __attribute__((vector_size(64)));
 
 LANES_INLINE lanes lanes_zero(void) {
@@ -73,8 +72,8 @@ LANES_INLINE void lanes_store_bf16(uint16_t *p, lanes x) {
     up = _mm512_mask_mov_epi32(_mm512_srli_epi32(up, 16), nan, quiet);
     _mm256_storeu_si256((void *)p, _mm512_cvtepi32_epi16(up));
 }
-/* The lanes in any order, for what does the same to each; and back. What is stored was computed
- * from nothing but BF16 and constants: its NaNs are quiet, and their low halves 0. */
+/* Loads and stores the lanes in an unspecified order, for elementwise work. Stored values were
+ * computed only from BF16 and constants: their NaNs are quiet, with low halves 0. */
 LANES_INLINE lanes lanes_load_bf16_any(const uint16_t *p) {
     return lanes_load_bf16(p);
 }
@@ -84,7 +83,7 @@ LANES_INLINE void lanes_store_bf16_any(uint16_t *p, lanes x) {
     __m512i up = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
     _mm256_storeu_si256((void *)p, _mm512_cvtepi32_epi16(_mm512_srli_epi32(up, 16)));
 }
-/* negative where sign's sign bit is set, positive elsewhere. */
+/* `negative` where sign's sign bit is set, `positive` elsewhere. */
 LANES_INLINE lanes lanes_select_sign(lanes sign, lanes negative, lanes positive) {
     return _mm512_mask_blend_ps(_mm512_movepi32_mask(_mm512_castps_si512(sign)), positive,
                                 negative);
@@ -109,7 +108,7 @@ LANES_INLINE lanes lanes_exp2_scale(lanes p, lanes shifted, lanes x, float least
     __mmask16 tiny = _mm512_cmp_ps_mask(x, _mm512_set1_ps(least), _CMP_LT_OQ);
     return _mm512_mask_blend_ps(tiny, y, _mm512_setzero_ps());
 }
-/* p 2^n, n held as above; nothing is looked at. */
+/* p 2^n, n held as above; without range checks. */
 LANES_INLINE lanes lanes_times_power(lanes p, lanes shifted) {
     __m512i n = _mm512_slli_epi32(_mm512_castps_si512(shifted), 23);
     return _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(p), n));

@@ -1,5 +1,5 @@
-/* lanes_plain.h: 16 floats in an array, in C; part of lanes.h, which says what levels have in
- * common. What the functions do is said in lanes_avx512.h. */
+/* lanes_plain.h: 16 floats in an array, in C; included by lanes.h. lanes_avx512.h describes the
+ * functions. */
 #ifndef MNEM_SRC_OPS_CORE_LANES_PLAIN_H
 #define MNEM_SRC_OPS_CORE_LANES_PLAIN_H
 
@@ -114,7 +114,7 @@ LANES_INLINE lanes_int lanes_dot4_start(int32_t query_sum) {
     (void)query_sum; /* the 128 is taken off the keys */
     return (lanes_int){{0}};
 }
-/* The bytes stay as they are; dot4 takes them apart. */
+/* Keeps the bytes packed; dot4 unpacks them. */
 LANES_INLINE lanes_int lanes_load_bytes(const uint8_t *p) {
     lanes_int out;
     memcpy(out.v, p, sizeof out.v);

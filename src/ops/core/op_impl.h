@@ -1,13 +1,14 @@
-/* op_impl.h: how an operator plugs into the registry: device, operator, type, layout.
+/* op_impl.h: the registry of operators: device, operator, type, layout.
  *
- * registry.c: [device][operator] --> mnem__op_table --> levels[level] --> kernels by type, layout
+ * registry.c: [device][operator] --> mnem__op_table --> levels[level] --> kernels by type,
+ * layout
  *
- * An operator has one mnem__op_table for each device that has kernels for it: a check that finds
- * every error of a descriptor, a key (which operand's type and layout choose the kernel), and one
- * list of kernels per level (NULL: none). The host's levels are those of base/cpu.h; another device
- * has the first only, and may share the host's check. mnem_op_prepare takes the best level that has
- * a kernel for the key. Sources of a vector level are compiled with that level's flags
- * (mnem_kernels in cmake/mnem.cmake); a list of theirs is declared here only under MNEM_X86. */
+ * An operator has one mnem__op_table per device with kernels for it: a check that finds every
+ * error of a descriptor, a key (the operand whose type and layout choose the kernel), and a list
+ * of kernels per level (NULL: none). The host's levels are those of base/cpu.h; other devices
+ * have only the first, and may share the host's check. mnem_op_prepare uses the best level with
+ * a kernel for the key. Sources of a vector level are compiled with its flags (mnem_kernels in
+ * cmake/mnem.cmake); their lists are declared here only under MNEM_X86. */
 #ifndef MNEM_SRC_OPS_CORE_OP_IMPL_H
 #define MNEM_SRC_OPS_CORE_OP_IMPL_H
 
@@ -21,8 +22,8 @@
 #define MNEM_X86 0
 #endif
 
-/* name_plain, name_avx2 and name_avx512, of the levels that are built: something made for each of
- * them; the lists of kernels of a table; the best one for the level in force. */
+/* For name_plain, name_avx2 and name_avx512, as far as they are built: expand a macro for each;
+ * list them in a table; choose the best for the current level. */
 #if MNEM_X86
 #define MNEM__AT_BEST_LEVEL(name)                                                                  \
     (mnem__cpu_level_get() >= MNEM__CPU_AVX512 ? &name##_avx512                                    \
@@ -63,24 +64,24 @@ enum { MNEM__OP_LEVELS = MNEM__CPU_BEST + 1 };
 typedef struct mnem__op_table {
     mnem_status (*check)(const mnem_op_desc *desc);
     mnem__op_key (*key)(const mnem_op_desc *desc);
-    /* Bytes for the largest shapes of op->desc; the kernel is chosen already. NULL: none. */
+    /* The bytes for the largest shapes of op->desc; the kernel is already chosen. NULL: none. */
     uint64_t (*workspace)(const mnem_op *op);
     const mnem__op_kernels *levels[MNEM__OP_LEVELS];
 } mnem__op_table;
 
-/* Fails with "<operator> (<operands>): <what>". what, a format, is a whole sentence part such as
- * "in[0] isn't as wide as out". */
+/* Fails with "<operator> (<operands>): <what>". what is a format, such as "in[0] isn't as wide as
+ * out". */
 mnem_status mnem__op_fail(mnem_status status, const mnem_op_desc *desc, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* dims, type F32, ROW, last dimension contiguous. */
+/* Whether a tensor has these dims, type F32, layout ROW, and a contiguous last dimension. */
 bool mnem__tensor_is_f32(const mnem_tensor *tensor, int dims);
-/* Two tensors have the same dims and shape. */
+/* Whether two tensors have the same dims and shape. */
 bool mnem__tensor_same_shape(const mnem_tensor *a, const mnem_tensor *b);
-/* dims, shape, strides and offset make sense, and the size doesn't overflow. */
+/* Whether dims, shape, strides and offset are valid, and the size doesn't overflow. */
 bool mnem__tensor_valid(const mnem_tensor *tensor);
-/* No two elements of a valid tensor of single elements overlap: by strides from the smallest on,
- * each dimension begins behind all of those before it. */
+/* Whether no two elements of a valid, unquantized tensor overlap: sorted by stride, each
+ * dimension's stride exceeds the extent of all smaller ones. */
 bool mnem__tensor_apart(const mnem_tensor *tensor);
 static inline bool mnem__tensor_absent(const mnem_tensor *tensor) {
     return tensor->dims == 0;

@@ -1,5 +1,5 @@
-/* op_rows.h: f32 (or A8) operands seen as rows: [T, n] is T rows of n, [T, heads, n] is T * heads,
- * any strides between them; the elements of a row are next to each other. */
+/* op_rows.h: f32 (or A8) operands as rows: [T, n] is T rows of n, [T, heads, n] is T * heads rows,
+ * with any strides between them; the elements of a row are contiguous. */
 #ifndef MNEM_SRC_OPS_CORE_OP_ROWS_H
 #define MNEM_SRC_OPS_CORE_OP_ROWS_H
 
@@ -43,7 +43,7 @@ static inline bool mnem__op_is_a8(const mnem_tensor *tensor, int64_t tokens, int
            tensor->offset % 64 == 0 && tensor->stride[0] % 64 == 0;
 }
 
-/* I32 [tokens, k]: numbers that rows chose. */
+/* I32 [tokens, k]: the choices of rows. */
 static inline bool mnem__op_is_choice(const mnem_tensor *tensor, int64_t tokens) {
     return tensor->type == MNEM_TYPE_I32 && tensor->layout == MNEM_LAYOUT_ROW &&
            tensor->dims == 2 && mnem__tensor_valid(tensor) && tensor->shape[0] == tokens &&

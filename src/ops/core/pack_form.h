@@ -1,4 +1,4 @@
-/* pack_form.h: where the parts of a packed group are.
+/* pack_form.h: the layout of a packed group of rows.
  *
  * A group is 16 rows of k elements; lane r of every 64-byte vector (4 bytes) belongs to row r.
  * Quantized types come in units of 2 blocks (4 for MXFP4; 8 for K types, IQ4_XS and grids, the
@@ -51,7 +51,7 @@ typedef struct mnem__pack_form {
     int32_t bits, zero;
     int32_t unit_blocks; /* of 32 elements */
     int32_t header_bytes, block_bytes, tail_bytes;
-    const uint8_t *table; /* 16 values of q, zero added; NULL: themselves */
+    const uint8_t *table; /* 16 values of q, plus zero; NULL: q itself */
 } mnem__pack_form;
 
 extern const uint8_t mnem__iq4_values[16], mnem__fp4_values[16];
@@ -87,13 +87,13 @@ static inline int64_t mnem__pack_unit_bytes(const mnem__pack_form *form) {
     return form->header_bytes + (int64_t)form->unit_blocks * form->block_bytes;
 }
 
-/* Two scales for a block, each for 16 elements? */
+/* Whether a block has two scales, for 16 elements each. */
 static inline bool mnem__form_has_halves(const mnem__pack_form *form) {
     return form->scales == MNEM__SCALES_K6 || form->scales == MNEM__SCALES_K3 ||
            form->scales == MNEM__SCALES_K2 || form->scales == MNEM__SCALES_GRID_HALVES;
 }
 
-/* One minimum for a block? (Q2_K has two.) */
+/* Whether a block has one minimum. (Q2_K has two.) */
 static inline bool mnem__form_has_min(const mnem__pack_form *form) {
     return form->scales == MNEM__SCALES_PAIR_MIN || form->scales == MNEM__SCALES_K;
 }

@@ -1,11 +1,11 @@
-/* sparse_form.h: where the parts of a packed 2:4 group are.
+/* sparse_form.h: the layout of a packed group of 2:4 rows.
  *
- * 2:4: of each 4 elements that follow each other in a row, the first at a multiple of 4, at most
- * two aren't zero. Kept are two values and their places among the 4, so a matrix takes 0.78 (Q4_0),
- * 0.65 (Q8_0) or 0.56 (F16) of what it takes dense. k is whole blocks of 32 elements.
+ * 2:4: of each 4 consecutive elements of a row, the first at a multiple of 4, at most two are
+ * nonzero. Two values and their positions among the 4 are stored, so a matrix takes 0.78 (Q4_0),
+ * 0.65 (Q8_0) or 0.56 (F16) of its dense bytes. k is a multiple of 32.
  *
- * As in pack_form.h a group is 16 rows and lane r of every vector belongs to row r. Byte 2h + i of
- * a lane's 4 is for value i (0, 1) of the half h (0, 1) of 8 elements: 4h to 4h + 3.
+ * As in pack_form.h a group is 16 rows and lane r of every vector belongs to row r. Byte 2h + i
+ * of a lane's 4 is for value i (0, 1) of the half h (0, 1) of 8 elements: 4h to 4h + 3.
  *
  *   Q4_0, Q8_0: units of 2 blocks: [16 f16 scales of block 0][of block 1][block 0][block 1]
  *     block: [places: 1 vector][values: 2 vectors, or 4 for bytes]
@@ -15,8 +15,8 @@
  *   F16: blocks of 32 elements: [places: 1 vector][16 values: 16 f16 each]
  *     places: bits 2n and up of a lane are for value n: one of elements 2n/2*2 .. that are 4
  *
- * A last unit may have one block; its header is whole. Both values of 4 are there: where fewer than
- * two aren't zero, zeros fill up. */
+ * A last unit may have one block, with a complete header. Two values are always stored: with
+ * fewer nonzero ones, zeros are added. */
 #ifndef MNEM_SRC_OPS_CORE_SPARSE_FORM_H
 #define MNEM_SRC_OPS_CORE_SPARSE_FORM_H
 
@@ -32,18 +32,18 @@ enum { MNEM__SPARSE_F16_BLOCK = 576 };
 /* NULL: the type has no 2:4 form. */
 const mnem__pack_form *mnem__sparse_form_get(mnem_type type);
 
-/* Whether products of 2:4 weights are worth their form at the level in force. */
+/* Whether products of 2:4 weights are faster in this form at the current level. */
 bool mnem__sparse_pays(mnem_type type);
-/* How many times as fast products with many rows are as dense ones, at the level in force: about,
- * for predictions. One row takes the time of reading the weights, which are fewer bytes. */
+/* The approximate speed of products with many rows relative to dense ones at the current level, for
+ * predictions. One row takes the time of reading the weights, which are fewer bytes. */
 double mnem__sparse_gain(mnem_type type);
 
 /* Block number block of row 0 to 15 of a packed group, with the zeros; a quantized type. */
 void mnem__sparse_block(const mnem__pack_form *form, const void *group, int64_t block, int row,
                         mnem__block *out);
 
-/* A row of the type as files have it, of a packed group of any bytes; false: two values have one
- * place, or go back. */
+/* Converts a row of a packed group of any bytes to the layout of files; false: two values have
+ * the same position, or descending ones. */
 bool mnem__sparse_row(mnem_type type, int64_t k, const void *group, int row, void *raw);
 
 #endif

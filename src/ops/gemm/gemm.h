@@ -9,9 +9,9 @@
  *     |      |      |       | packed |         +-----+  of a tile's columns, f32, k by k
  *     +------+------+       +--------+
  *
- * Operands of any type become f32 while they are packed; nowhere is there a converted matrix.
- * Where activations are bf16, they become blocks of whole numbers instead (gemm_blocks.h), or pairs
- * of bf16 where the processor multiplies these (gemm_kernels.c).
+ * Operands of any type become f32 while they are packed; no whole matrix is converted.
+ * Where activations are bf16, they become blocks of integers instead (gemm_blocks.h), or pairs
+ * of bf16 where the processor can multiply these (gemm_kernels.c).
  *
  * An output is start (the bias, or 0), then one chain of fma over the first k_block steps; chains
  * of later blocks begin at 0 and are added in turn. So the order of additions depends on k and
@@ -55,7 +55,7 @@ typedef struct mnem__gemm_part {
     int64_t panel; /* floats from a panel to the next (gemm_row_tiles.h lays a out otherwise) */
 } mnem__gemm_part;
 
-/* What a worker multiplies at once. */
+/* A block that a worker multiplies at once. */
 typedef struct mnem__gemm_block {
     int64_t steps, rows, columns; /* rows and columns of out, any number */
     const float *a, *b;
@@ -80,12 +80,12 @@ typedef struct mnem__gemm_kernels {
     int k_most;        /* steps of a block of k, where it is a dimension of the weights */
     int rows, columns; /* of a tile */
     int block_rows;    /* of a that a worker packs at once, a multiple of rows */
-    /* What so many steps of k take of a panel, in floats of each index. */
+    /* The floats of a panel per index for this many steps of k. */
     int64_t (*panel_rows)(int64_t steps);
     void (*pack_a)(const mnem__gemm_part *part);
     void (*pack_b)(const mnem__gemm_part *part);
     void (*multiply)(const mnem__gemm_block *block);
-    /* Of either: */
+    /* Of f32 or f64: */
     /* Adds to columns [begin, end) of sums the sum of k rows of a real matrix that lies across. */
     void (*add_columns)(const mnem__gemm_matrix *matrix, int64_t k, int64_t begin, int64_t end,
                         void *sums);
@@ -104,19 +104,19 @@ extern const mnem__gemm_kernels mnem__gemm_plain, mnem__gemm_avx2, mnem__gemm_av
     mnem__gemm_blocks_plain, mnem__gemm_blocks_avx2, mnem__gemm_blocks_avx512,
     mnem__gemm_avx512_bf16, mnem__gemm_f64;
 
-/* Bytes of workspace for products of at most these sizes (pointers aren't looked at). At most
+/* Bytes of workspace for products of at most these sizes (pointers are ignored). At most
  * 2.1 MiB (another 2 MiB if out is 16 bits wide and k > k_block) and 0.4 MiB for each worker, in
  * blocks of k_most. 0 for F64. */
 uint64_t mnem__gemm_bytes(const mnem__gemm_kernels *kernels, const mnem__gemm *largest,
                           int workers);
-/* By all members together. Meets the team inside, not at the start nor at the end. Nothing is
- * touched if m, n or k is 0. */
+/* Called by all members. Synchronizes them inside, but neither at the start nor at the end. Does
+ * nothing if m, n or k is 0. */
 void mnem__gemm_run(const mnem__gemm_kernels *kernels, const mnem__gemm *gemm, void *workspace,
                     const mnem_worker *worker);
-/* One member's part, in doubles. */
+/* A member's part, in doubles. */
 void mnem__gemm_f64_run(const mnem__gemm *gemm, const mnem_worker *worker);
 
-/* The rectangle of a grid of rows by columns that a member does. */
+/* A member's rectangle of a grid of rows by columns. */
 typedef struct mnem__gemm_share {
     int64_t row, row_end, column, column_end;
 } mnem__gemm_share;

@@ -1,9 +1,9 @@
-/* gemm_blocks.h: panels of whole numbers of 13 bits with a scale for every 128 steps of k: how bf16
- * is multiplied where the processor has no pairs of it.
+/* gemm_blocks.h: panels of 13-bit integers with a scale for every 128 steps of k: the product of
+ * bf16 on processors without instructions for pairs of bf16.
  *
  *     panel, for each 128 steps:  scales [1][width], then words [64][width] of two steps each;
- *                                 for tiles of rows crosses [1][width] between (gemm_row_tiles.h)
- *     panel of b: start row before all
+ *                                 for tiles of rows, crosses [1][width] between (gemm_row_tiles.h)
+ *     panel of b: the start row comes first
  *
  * x is q * scale, |q| <= 4095: block floating point (Wilkinson, Rounding Errors in Algebraic
  * Processes, 1963). A sum of 128 products of q is below 2^31 and exact in 32 bits, at twice the
@@ -12,9 +12,9 @@
  * Invariant: rounding moves a block of 128 by at most 2^-9.5 of its length (sqrt(128) * largest
  * / 8190, and the length is at least the largest), where bf16 may move each number by 2^-9 of
  * itself. So products are about as exact as of numbers rounded to bf16 once more. Blocks below
- * 2^-100 are zeros. A block with infinity or NaN gives NaN in all sums it has part in. Scales are
- * multiplied first: where the largest of two blocks make more than 2^152, their sum is infinite or
- * NaN, and where they make less than 2^-102, it is coarser than that. */
+ * 2^-100 are zeros. A block with infinity or NaN gives NaN in all sums it has part in. Scales
+ * are multiplied first: where the largest of two blocks make more than 2^152, their sum is
+ * infinite or NaN, and where they make less than 2^-102, it is coarser than that. */
 #ifndef MNEM_SRC_OPS_GEMM_GEMM_BLOCKS_H
 #define MNEM_SRC_OPS_GEMM_GEMM_BLOCKS_H
 
@@ -22,12 +22,12 @@
 
 enum { FOLD = 2, SCALED = 128, LARGEST = 4095 };
 #ifdef MNEM__GEMM_ROW_TILES
-enum { HEADS = 2, TURN = 8 }; /* with crosses; words of a turn of the loop over them */
+enum { HEADS = 2, TURN = 8 }; /* with crosses; words per iteration of the loop over them */
 #else
 enum { HEADS = 1, TURN = 1 };
 #endif
 
-/* An aligned word of two whole numbers in a panel. */
+/* An aligned word of two integers in a panel. */
 typedef int32_t __attribute__((may_alias)) word;
 typedef uint16_t __attribute__((may_alias)) half_word;
 

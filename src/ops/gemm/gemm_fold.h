@@ -1,7 +1,7 @@
 /* gemm_fold.h: words of a panel, whose steps are steps of k or, with MNEM__PAIRS, pairs of
  * them: the lower half of a word is the even step, as bf16, the upper half the odd one.
  *
- *     rows are indices:  k0 k1 k2 k3 ...     pairs are neighbours: bf16 needs nothing, f32 rounding
+ *     rows are indices:  k0 k1 k2 k3 ...     pairs are adjacent: only f32 needs rounding
  *     rows are steps:    k0: a b c ...
  *                        k1: A B C ...       words aA bB cC: two rows are interleaved
  *

@@ -2,9 +2,9 @@
  * how levels differ.
  *
  * The source that includes this defines ROWS and VECTORS: a tile is ROWS rows of VECTORS * 16
- * columns, whose sums stay in registers. What a panel is and how its sums are made say gemm_pack.h
- * or, for blocks of whole numbers, gemm_blocks.h; how tiles follow each other gemm_tiles.h or
- * gemm_row_tiles.h; gemm_level.h ends the table of them.
+ * columns, whose sums stay in registers. gemm_pack.h or, for blocks of integers, gemm_blocks.h
+ * defines panels and their sums; gemm_tiles.h or gemm_row_tiles.h the order of tiles; gemm_level.h
+ * completes the table of kernels.
  *
  * Rows and columns that a panel lacks are zeros; what a tile computes there is dropped. */
 #ifndef MNEM_SRC_OPS_GEMM_GEMM_PANELS_H

@@ -1,4 +1,4 @@
-/* matmul_kernel.h: what MATMUL's driver asks of a kernel, for one worker's groups of rows.
+/* matmul_kernel.h: the interface of MATMUL's kernels, for a worker's groups of rows.
  *
  * Each output is one sum over k in order. Quantized weights, per block of 32 (half h: 16 elements,
  * only for types with two scales; sums of integers are exact):
@@ -51,14 +51,14 @@ typedef struct mnem__matmul_kernel {
     void (*compute)(const mnem__matmul_job *job);
     mnem__a8_quantize *quantize; /* of the same level */
     bool rounds_input;           /* compute reads rows of bf16, padded with a zero to a pair */
-    int32_t lifts_from;          /* so many tokens and more are read lifted; 0: never */
+    int32_t lifts_from;          /* from this number of tokens on, inputs are lifted; 0: never */
 } mnem__matmul_kernel;
 
 static inline int64_t mnem__matmul_groups(const mnem__matmul_job *job) {
     return (job->rows + MNEM_PACK_ROWS - 1) / MNEM_PACK_ROWS;
 }
 
-/* How many tokens (whole tiles) to do for all groups before the next: what fits the second
+/* The number of tokens (whole tiles) to do for all groups before the next: as many as fit the L2
  * cache. */
 static inline int64_t mnem__token_step(const mnem__matmul_job *job, int tile) {
     const int64_t row = job->input_stride > 64 ? job->input_stride : 64;
@@ -71,9 +71,9 @@ static inline int mnem__start_shift(int zero) {
     return zero == 4 ? 5 : zero == 8 ? 4 : zero == 16 ? 3 : zero == 32 ? 2 : 0;
 }
 
-/* The best of the level in force for dense weights; NULL: not a weight's type. */
+/* The best kernel of the current level for dense weights; NULL: not a weight's type. */
 const mnem__matmul_kernel *mnem__matmul_kernel_get(mnem_type type);
-/* What a kernel reads: A8, F32 or BF16. */
+/* The type of a kernel's input: A8, F32 or BF16. */
 mnem_type mnem__matmul_ready_type(const mnem__matmul_kernel *kernel);
 /* Writes blocks of 32 elements [block, block + blocks) of a row of n in that type; x: those
  * elements. */

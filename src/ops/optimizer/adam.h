@@ -1,4 +1,4 @@
-/* adam.h: what AdamW does to a run of numbers; train cuts a step into runs (optimizer.c).
+/* adam.h: AdamW for a range of numbers; training divides a step into ranges (optimizer.c).
  *
  * All levels of the processor give the same bits. */
 #ifndef MNEM_SRC_OPS_OPTIMIZER_ADAM_H
@@ -15,7 +15,7 @@ typedef struct mnem__adam {
     float rate;    /* rate / (1 - beta1^t) */
     float root;    /* 1 / sqrt(1 - beta2^t) */
     float epsilon; /* added to root * sqrt(v) */
-    float keep;    /* 1 - rate * weight decay; 1 where nothing decays */
+    float keep;    /* 1 - rate * weight decay; 1: no decay */
     bool zero_gradients;
     uint64_t seed, step; /* of the rounding */
 } mnem__adam;
@@ -44,7 +44,7 @@ typedef struct mnem__adam_kernels {
                    float *v);
 } mnem__adam_kernels;
 
-/* Those of the level in force. */
+/* The kernels of the current level. */
 const mnem__adam_kernels *mnem__adam_kernels_get(void);
 extern const mnem__adam_kernels mnem__adam_kernels_plain, mnem__adam_kernels_avx2,
     mnem__adam_kernels_avx512;

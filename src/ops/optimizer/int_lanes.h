@@ -1,4 +1,4 @@
-/* int_lanes.h: whole numbers and bits of the 16 lanes of lanes.h, at the level of the source.
+/* int_lanes.h: integer operations on the 16 lanes of lanes.h, at the level of the source.
  *
  * Numbers are int32_t unless said otherwise; overflow wraps. Every operation gives the same bits
  * at every level. */

@@ -13,10 +13,10 @@ typedef struct mnem__fit {
     float scale, min;
 } mnem__fit;
 
-/* What an element may become before it is scaled: every integer in [low, high], or some. */
+/* The codes that an element may have: every integer in [low, high], or some of them. */
 typedef struct mnem__code {
     int low, high;
-    float step; /* between trials of what the largest element becomes */
+    float step; /* between the trials for the largest element */
     bool iq4;   /* mnem__iq4_values only */
 } mnem__code;
 

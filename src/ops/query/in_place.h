@@ -1,10 +1,10 @@
-/* in_place.h: which inputs an operator may write over, by its kind alone. */
+/* in_place.h: the inputs that an operator may overwrite, by its kind. */
 #ifndef MNEM_SRC_OPS_QUERY_IN_PLACE_H
 #define MNEM_SRC_OPS_QUERY_IN_PLACE_H
 
 #include "ops/core/op_impl.h"
 
-/* Bits of the inputs whose place out may take where type, shape and strides are the same. */
+/* Bits of the inputs that out may overwrite if type, shape and strides are equal. */
 unsigned mnem__op_overwrites(mnem_op_kind kind);
 
 #endif

@@ -1,4 +1,4 @@
-/* op_extent.h: how much of an operator's operands a run with some arguments touches. */
+/* op_extent.h: the part of an operator's operands that a run with given arguments uses. */
 #ifndef MNEM_SRC_OPS_QUERY_OP_EXTENT_H
 #define MNEM_SRC_OPS_QUERY_OP_EXTENT_H
 
@@ -12,7 +12,7 @@ static inline const mnem_tensor *mnem__op_operand(const mnem_op_desc *d, int i) 
     return i == MNEM__OP_OUT ? &d->out : &d->also[i - MNEM__OP_OUT - 1];
 }
 
-/* The operand whose first dimension args.tokens stands for; NULL where it isn't read. */
+/* The operand whose first dimension is args.tokens; NULL: args.tokens isn't used. */
 static inline const mnem_tensor *mnem__op_counted(const mnem_op_desc *d) {
     switch (d->kind) {
     case MNEM_OP_CONCAT: return d->axis == 0 ? NULL : &d->out;
@@ -24,23 +24,23 @@ static inline const mnem_tensor *mnem__op_counted(const mnem_op_desc *d) {
     }
 }
 
-/* Its state is page 0 of a sequence (ops.h). */
+/* Whether its state is page 0 of a sequence (ops.h). */
 static inline bool mnem__op_has_state(mnem_op_kind kind) {
     return kind == MNEM_OP_CONV_SILU || kind == MNEM_OP_DELTA || kind == MNEM_OP_SCAN;
 }
 
-/* It takes args.kv, and writes nothing there. */
+/* Whether it reads args.kv without writing there. */
 static inline bool mnem__op_reads_pages(mnem_op_kind kind) {
     return kind == MNEM_OP_ATTENTION || kind == MNEM_OP_INDEX;
 }
 
-/* It takes args.kv. */
+/* Whether it uses args.kv. */
 static inline bool mnem__op_has_pages(mnem_op_kind kind) {
     return kind == MNEM_OP_KV_STORE || kind == MNEM_OP_SHORT_CONV || kind == MNEM_OP_INDEX_STORE ||
            mnem__op_reads_pages(kind) || mnem__op_has_state(kind);
 }
 
-/* EXPERTS gets matrices from elsewhere, and in[6] says only what could be guessed. */
+/* EXPERTS gets its matrices elsewhere, and in[6] only serves predictions. */
 static inline bool mnem__op_reads(const mnem_op_desc *d, int i) {
     return d->kind != MNEM_OP_EXPERTS || i == 0 || i == 4 || i == 5 || i >= MNEM__OP_OUT;
 }

@@ -1,5 +1,5 @@
-/* op_rate.h: what an operator costs (op_query.h), as numbers to multiply: for who asks at each run,
- * since mnem_op_cost_get takes longer than a small operator's event. */
+/* op_rate.h: the cost of an operator (op_query.h) as factors, for callers that need it in each run:
+ * mnem_op_cost_get takes longer than the event of a small operator. */
 #ifndef MNEM_SRC_OPS_QUERY_OP_RATE_H
 #define MNEM_SRC_OPS_QUERY_OP_RATE_H
 
@@ -10,7 +10,7 @@
 /* Of t > 0 tokens, all rows of a matrix: bytes + t * token_bytes, t * token_products, and what
  * mnem__op_rate_pages adds where there are position_bytes or state_bytes. */
 typedef struct mnem__op_rate {
-    bool known; /* false: it isn't so, ask mnem_op_cost_get */
+    bool known; /* false: the cost has another form: use mnem_op_cost_get */
     uint64_t bytes, token_bytes, token_products, position_bytes, state_bytes;
 } mnem__op_rate;
 

@@ -1,5 +1,5 @@
-/* op_key.h: a descriptor as words: equal descriptors have equal words, whatever is in the padding
- * of their structs. */
+/* op_key.h: a descriptor as words: equal descriptors have equal words, regardless of the padding of
+ * their structs. */
 #ifndef MNEM_SRC_OPS_QUEUE_OP_KEY_H
 #define MNEM_SRC_OPS_QUEUE_OP_KEY_H
 

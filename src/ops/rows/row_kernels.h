@@ -1,9 +1,9 @@
-/* row_kernels.h: what the operators that work on rows do to one row, at each level of the
- * processor, and in double.
+/* row_kernels.h: the kernels of operators on rows, for one row, at each level of the processor,
+ * and in double.
  *
  * Rows are of floats, of doubles in mnem__row_kernels_f64, of BF16 in bf16; hence void *. All
- * levels give the same bits. Rows may be in place (out == x, gate, a or b) but in the gradients of
- * norms. NaN and infinity pass through. */
+ * levels give the same bits. Rows may be in place (out == x, gate, a or b), except in the
+ * gradients of norms. NaN and infinity propagate. */
 #ifndef MNEM_SRC_OPS_ROWS_ROW_KERNELS_H
 #define MNEM_SRC_OPS_ROWS_ROW_KERNELS_H
 
@@ -19,12 +19,12 @@ typedef struct mnem__norm_grad {
     void *dweight, *dbias; /* added to */
 } mnem__norm_grad;
 
-/* What fixes a row's dropout (drop_numbers.h). */
+/* The parameters of a row's dropout (drop_numbers.h). */
 typedef struct mnem__drop {
     uint64_t seed, row;
     uint32_t stream;
     uint32_t threshold; /* a number below it drops */
-    double scale;       /* of what stays */
+    double scale;       /* of the kept numbers */
 } mnem__drop;
 
 typedef struct mnem__row_kernels {

@@ -1,14 +1,14 @@
-/* row_lanes.h: lanes of a row, for the sources of row kernels, which are compiled once for each
- * level; row_kernels.c makes the level's table of what all of them have.
+/* row_lanes.h: the lanes of a row, for the sources of row kernels, which are compiled once per
+ * level; row_kernels.c collects their functions in the level's table.
  *
- * Rows end anywhere: the last lanes are loaded as zeros and not stored. */
+ * Rows may have any length: lanes past the end are loaded as zeros and not stored. */
 #ifndef MNEM_SRC_OPS_ROWS_ROW_LANES_H
 #define MNEM_SRC_OPS_ROWS_ROW_LANES_H
 
 #include "ops/core/lanes.h"
 #include "ops/rows/row_kernels.h"
 
-/* part, an inline call, for each i and the m elements there: m is a constant but at the end. */
+/* Calls `part` inline for each i with m elements: m is a constant except at the end. */
 #define EACH_LANES(n, part)                                                                        \
     {                                                                                              \
         int64_t i = 0;                                                                             \
@@ -45,12 +45,12 @@ LANES_INLINE void put(row_type type, void *row, int64_t i, int64_t m, lanes x) {
     }
 }
 
-/* How many of a row's elements the lanes at i hold. */
+/* The number of a row's elements in the lanes at i. */
 LANES_INLINE int64_t lanes_left(int64_t n, int64_t i) {
     return n - i < LANES ? n - i : LANES;
 }
 
-/* What row_kernels.h says of each, at this level. */
+/* The name of a row kernel at this level (row_kernels.h). */
 #define ROW(name) MNEM__AT_LEVEL(mnem__row_##name)
 void ROW(add)(int64_t n, const void *a, const void *b, void *out);
 void ROW(rms_norm)(int64_t n, const void *x, const void *weight, float epsilon, void *out);
