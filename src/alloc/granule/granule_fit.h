@@ -1,14 +1,13 @@
-/* granule_fit.h: an offset allocator whose memory can be mapped elsewhere, so that it needs little
- * more than what is live.
+/* granule_fit.h: an offset allocator whose memory can be remapped, so that it needs little more
+ * than the live bytes.
  *
- * It decides by numbers only: which offset of a large virtual range a block gets, and which
- * granules (physical pieces, 2 MiB) must be mapped there. As long as a free run is large enough
- * it is best fit, and nothing is asked of the device. When none is, free granules that lie apart
- * are mapped in a row at a fresh place, without copying; the free part of a granule beside a live
- * block is used too, by mapping the granule at both places. Not here: the mapping itself
- * (device.h), streams, budgets (pool.h). A granule that is mapped elsewhere must be idle: free a
- * block here only when no queued work uses it any more.
- * Threads: an allocator belongs to one thread at a time.
+ * It works on numbers only: it chooses the offset of a block in a large virtual range, and the
+ * granules (physical pieces of 2 MiB) to map there. As long as a free run is large enough, it is
+ * best fit, and the device is not called. Otherwise scattered free granules are mapped
+ * contiguously at a new offset, without copying; the free part of a granule beside a live block
+ * is used too, by mapping the granule at both offsets. Not here: the mapping itself (device.h),
+ * streams, budgets (pool.h). A granule that is remapped must be idle: free a block only when no
+ * queued work uses it any more. Threads: an allocator belongs to one thread at a time.
  *
  *     mnem__granule_fit *f;
  *     mnem__granule_options options = {.granules_max = 512, .carry_out = mine};
@@ -19,7 +18,7 @@
  *         mnem__granule_fit_free(f, b.handle);
  *     }
  *     mnem__granule_fit_destroy(f);
- */
+ * */
 #ifndef MNEM_SRC_ALLOC_GRANULE_GRANULE_FIT_H
 #define MNEM_SRC_ALLOC_GRANULE_GRANULE_FIT_H
 
@@ -27,15 +26,15 @@
 
 typedef struct mnem__granule_fit mnem__granule_fit;
 
-/* granules [0, count) of the virtual range from offset. */
+/* count granules of the virtual range, from offset. */
 typedef struct mnem__granule_range {
     uint64_t offset;
     uint32_t count;
 } mnem__granule_range;
 
-/* What the device must do, in this order: take memory for the granules in take; map the granules in
- * map in a row from map_offset (nothing is mapped there); unmap; give memory back. Granules are
- * numbers below granules_max; one may be in map while it stays mapped elsewhere. Borrowed. */
+/* Work for the device, in this order: take memory for the granules in take; map the granules in map
+ * contiguously from map_offset (where nothing is mapped); unmap; free memory. Granules are numbers
+ * below granules_max; one may be in map while it stays mapped elsewhere. Borrowed. */
 typedef struct mnem__granule_order {
     const uint32_t *take, *map, *give;
     const mnem__granule_range *unmap;
@@ -55,8 +54,8 @@ typedef struct mnem__granule_options {
     uint64_t alignment;     /* of every offset and size, a power of two (default 256) */
     uint32_t blocks_max;    /* metadata for so many live blocks is taken at once; it grows when
                                remaps cut free runs finer than that (default: a start that grows) */
-    /* Called inside create, alloc and trim only. Another status than MNEM_OK: nothing was done;
-     * it is what alloc returns then. NULL: numbers only. */
+    /* Called inside create, alloc and trim only. A status other than MNEM_OK: nothing was done;
+     * alloc returns it. NULL: numbers only. */
     mnem_status (*carry_out)(void *context, const mnem__granule_order *order);
     void *context;
 } mnem__granule_options;
@@ -69,32 +68,32 @@ typedef struct mnem__granule_block {
 typedef struct mnem__granule_info {
     uint64_t bytes_live, bytes_free; /* their sum is granules * granule_bytes */
     uint32_t granules, granules_peak;
-    uint32_t granules_whole; /* lie whole in a free run: what trim could give back at least */
+    uint32_t granules_whole; /* completely inside a free run: the least that trim could free */
     uint32_t blocks_live, runs_free;
     uint64_t orders;          /* since create */
-    uint64_t granules_mapped; /* in all orders; one mapped again counts again */
+    uint64_t granules_mapped; /* in all orders; remapped ones count again */
     uint64_t ranges_unmapped;
-    uint64_t remaps; /* orders but for growth and trim */
-    uint64_t plans;  /* times that a remap was looked for: all free runs were gone through */
+    uint64_t remaps; /* orders other than growth and trim */
+    uint64_t plans;  /* searches for a remap, each through all free runs */
 } mnem__granule_info;
 
 mnem_status mnem__granule_fit_create(const mnem__granule_options *options, mnem__granule_fit **f);
-void mnem__granule_fit_destroy(mnem__granule_fit *f); /* orders nothing; NULL is fine */
+void mnem__granule_fit_destroy(mnem__granule_fit *f); /* calls no carry_out; accepts NULL */
 
-/* MNEM_OVER_BUDGET when granules_max is not enough, without an error text: the caller knows more.
- * MNEM_NO_MEMORY for metadata; or carry_out's status. Nothing changed then, but that granules may
- * have been taken. bytes > 0. */
+/* MNEM_OVER_BUDGET if granules_max is not enough, without an error text, which the caller sets.
+ * MNEM_NO_MEMORY for metadata; or carry_out's status. After an error nothing has changed, except
+ * that granules may have been taken. bytes > 0. */
 mnem_status mnem__granule_fit_alloc(mnem__granule_fit *f, uint64_t bytes,
                                     mnem__granule_block *block);
 void mnem__granule_fit_free(mnem__granule_fit *f, uint32_t handle);
 uint64_t mnem__granule_fit_block_bytes(const mnem__granule_fit *f, uint32_t handle); /* rounded */
-/* Gives back granules that are wholly free, so that at least keep stay. */
+/* Frees completely free granules, and keeps at least `keep`. */
 mnem_status mnem__granule_fit_trim(mnem__granule_fit *f, uint32_t keep);
 void mnem__granule_fit_info_get(const mnem__granule_fit *f, mnem__granule_info *info);
-/* The granule mapped at an offset, UINT32_MAX if none. */
+/* The granule mapped at an offset; UINT32_MAX: none. */
 uint32_t mnem__granule_fit_at(const mnem__granule_fit *f, uint64_t offset);
-/* Checks every invariant: each byte of a granule belongs to one run, lists and sums agree.
- * MNEM_INVALID says which failed. For tests; slow. */
+/* Checks every invariant: each byte of a granule belongs to one run, and lists and sums agree.
+ * MNEM_INVALID names the one that failed. For tests; slow. */
 mnem_status mnem__granule_fit_check(const mnem__granule_fit *f);
 
 #endif

@@ -1,10 +1,10 @@
-/* granule_plan.h: what a remap takes and where it puts it, before anything is changed.
+/* granule_plan.h: plans a remap (its granules and their new offset) before anything is changed.
  *
- * Collected: every LARGE free run, and of its granules
+ * It collects every LARGE free run, and of its granules
  *
- *     wholes   wholly free, in one run or in parts of several
- *     heads    the last part of a granule, with which a run begins: a place may begin there
- *     tails    the first part of a granule, with which a run ends: a place may end there
+ *     wholes   completely free ones, in one run or in parts of several
+ *     heads    last parts of granules at the start of a run: a place may begin there
+ *     tails    first parts of granules at the end of a run: a place may end there
  *
  *     run  ...live][head|whole|whole|tail][live...
  */
@@ -15,13 +15,13 @@
 
 enum { MNEM__GRANULE_PLACES = 64 };
 
-/* A free run, and which of its ends leave it. */
+/* A free run, and the ends that it gives away. */
 typedef struct mnem__granule_source {
     uint32_t run;
     bool head, tail;
 } mnem__granule_source;
 
-/* What will be one free run, from `start` units after the first new slot. */
+/* A future free run, from `start` units after the first new slot. */
 typedef struct mnem__granule_place {
     uint64_t start;
     uint32_t units;
@@ -29,9 +29,9 @@ typedef struct mnem__granule_place {
 
 typedef struct mnem__granule_plan {
     uint32_t *units_free;          /* [numbers] in LARGE runs */
-    uint8_t *taken;                /* [numbers] wholly, from every slot */
-    uint32_t *wholes;              /* [numbers] wholly free ones, those of small runs first */
-    uint32_t *map;                 /* [numbers + 2 * PLACES] what the new slots show */
+    uint8_t *taken;                /* [numbers] taken completely, from every slot */
+    uint32_t *wholes;              /* [numbers] completely free ones, those of small runs first */
+    uint32_t *map;                 /* [numbers + 2 * PLACES] the granules of the new slots */
     mnem__granule_source *sources; /* [room] */
     uint64_t *heads, *tails;       /* [room] units << 32 | source; tails sorted */
     mnem__granule_range *unmaps;   /* [slots] */
@@ -42,12 +42,12 @@ typedef struct mnem__granule_plan {
     mnem__granule_place places[MNEM__GRANULE_PLACES];
 } mnem__granule_plan;
 
-/* granule_collect.c: room for so many sources, and what there is now. */
+/* granule_collect.c: makes room for this many sources; collects the present ones. */
 mnem_status mnem__granule_sources_room(mnem__granule_plan *plan, uint32_t runs);
 mnem_status mnem__granule_collect(mnem__granule_fit *f);
 
-/* granule_order.c: carries out f->plan, whose give_count granules (wholes[0..)) go back to the
- * device. *run: the first place's free run. */
+/* granule_order.c: carries out f->plan, and frees its first give_count wholes to the device.
+ * *run: the free run of the first place. */
 mnem_status mnem__granule_carry_out(mnem__granule_fit *f, uint32_t give_count, uint32_t *run);
 
 #endif

@@ -49,7 +49,7 @@ static inline void mnem__grun_unlink(mnem__granule_fit *f, const mnem__grun *run
     }
 }
 
-/* A free run, in no list, enters that of its class. */
+/* Inserts a free run into the list of its class. */
 static inline void mnem__grun_insert(mnem__granule_fit *f, uint32_t i) {
     mnem__grun *run = mnem__grun_at(f, i);
     run->live = false;
@@ -58,7 +58,7 @@ static inline void mnem__grun_insert(mnem__granule_fit *f, uint32_t i) {
     mnem__gruns_add(f, run);
 }
 
-/* It leaves its list. */
+/* Removes it from its list. */
 static inline void mnem__grun_remove(mnem__granule_fit *f, uint32_t i) {
     const mnem__grun *run = mnem__grun_at(f, i);
     mnem__grun_unlink(f, run);
@@ -66,7 +66,7 @@ static inline void mnem__grun_remove(mnem__granule_fit *f, uint32_t i) {
     mnem__gruns_subtract(f, run);
 }
 
-/* A run in a list gets other bounds; most often it stays where it is. */
+/* Changes the bounds of a run in a list; usually it keeps its place there. */
 static inline void mnem__grun_resize(mnem__granule_fit *f, uint32_t i, uint64_t start,
                                      uint32_t units) {
     mnem__grun *run = mnem__grun_at(f, i);
@@ -80,13 +80,13 @@ static inline void mnem__grun_resize(mnem__granule_fit *f, uint32_t i, uint64_t 
     mnem__grun_link(f, i, bin);
 }
 
-/* A run's number is found and given back; for count of them room is made first. */
+/* new takes the number of a run, and others free it; room for `count` is made first. */
 uint32_t mnem__grun_new(mnem__granule_fit *f);
 void mnem__grun_drop(mnem__granule_fit *f, uint32_t i);
 mnem_status mnem__gruns_room(mnem__granule_fit *f, uint64_t count);
-/* Splits run i, in no list, after units: the number of the second part, in no list. */
+/* Splits run i, in no list, after units; returns the second part, in no list. */
 uint32_t mnem__grun_split(mnem__granule_fit *f, uint32_t i, uint32_t units);
-/* A run that is in no list is free, and joins its neighbours. */
+/* Makes a run, in no list, free, and merges it with its neighbours. */
 void mnem__granule_merge(mnem__granule_fit *f, uint32_t i);
 
 #endif

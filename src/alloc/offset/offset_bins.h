@@ -1,12 +1,12 @@
-/* offset_bins.h: size classes in two levels, with bitmaps that find a class that isn't empty.
+/* offset_bins.h: size classes in two levels, with bitmaps to find a class that isn't empty.
  *
  * Sizes are in units of the alignment. Below 32 each size is a class; above, every doubling has 32
  * equal ones (Masmano et al., TLSF, 2004):
  *
  *     row 0: 0 1 2 ... 31   row 1: 32 33 ... 63   row 2: 64 66 ... 126   row 3: 128 132 ... 252
  *
- * rows has a bit for every row that has a class in use, cells a bit for every such class. What a
- * class holds hangs on its head: a run's number. */
+ * rows has a bit for every row with a class in use, cells a bit for every such class. The head of a
+ * class is the number of a run. */
 #ifndef MNEM_SRC_ALLOC_OFFSET_OFFSET_BINS_H
 #define MNEM_SRC_ALLOC_OFFSET_OFFSET_BINS_H
 
@@ -68,7 +68,7 @@ static inline void mnem__bin_unmark(mnem__bins *b, int bin) {
     if (!*cells) b->rows &= ~(UINT64_C(1) << (bin >> MNEM__BIN_BITS));
 }
 
-/* Whether the bitmaps say what the heads do: as many, and the same ones. */
+/* Whether the bitmaps agree with the heads. */
 static inline int mnem__bins_agree(const mnem__bins *b) {
     int heads = 0, marks = 0;
     for (int bin = 0; bin < MNEM__BIN_ROWS * MNEM__BIN_CELLS; bin++) heads += b->heads[bin] != 0;

@@ -1,22 +1,22 @@
-/* offset_default.h: mnem's own policy, inside: free runs by size class and zone, and pages of
- * slots.
+/* offset_default.h: the data structures of mnem's default policy: free runs by size class and
+ * zone, and pages of slots.
  *
- * Free runs. A size class is a quarter of a doubling. The range is cut into at most 64 zones, and
- * a class has a list for every zone, so a word tells in which zones the class has runs, and its
- * lowest bit where the lowest of them begins:
+ * Free runs. A size class is a quarter of a doubling. The range is divided into at most 64
+ * zones, and a class has a list for every zone, so one word shows the zones with runs of the
+ * class, and its lowest bit the lowest of these:
  *
  *     class 4..5 MiB   zones 0 1 0 0 1 0 ...   heads - 7 - - 3 - ...
  *     class 5..6 MiB   zones 0 0 0 1 0 0 ...   heads - - - 9 - - ...
  *     filled                 a bit for each class whose word isn't zero
  *
- * Pages. A request that is tiny beside the range takes a slot of a page: a block whose slots are
- * of one size and whose free slots are bits of a word. Its handle is PAGE | page << 6 | slot.
+ * Pages. A request that is tiny relative to the range takes a slot of a page: a block with slots
+ * of one size, whose free slots are bits of a word. Its handle is PAGE | page << 6 | slot.
  *
  *     run 12, a page of 5 slots | live | free | live | live | free |     free = 10010b
  *
- * A page is a shortcut, never a limit. Where its free slots are needed for something else, it is
- * given back (when empty) or dissolved: its slots become runs, and `names` finds the run of a
- * handle. So the free runs that users see are those that they would see without pages. */
+ * Pages are an optimization, never a limit. If their free slots are needed for another size, a
+ * page is freed (when empty) or dissolved: its slots become runs, and `names` maps its handles
+ * to runs. So users see the same free runs as without pages. */
 #ifndef MNEM_SRC_ALLOC_OFFSET_OFFSET_DEFAULT_H
 #define MNEM_SRC_ALLOC_OFFSET_OFFSET_DEFAULT_H
 
@@ -29,8 +29,8 @@ enum {
     MNEM__ZONE_BITS = 6,
     MNEM__CLASSES = 132, /* four for each doubling of 32-bit sizes; the first four are unused */
     MNEM__CLASS_WORDS = 3,
-    MNEM__ZONES_TRIED = 4,    /* in the class of the request, where a run may be too small */
-    MNEM__NODES_FIRST = 8192, /* at most; less for small ranges */
+    MNEM__ZONES_TRIED = 4, /* runs tried in the request's own class, where they may be too small */
+    MNEM__NODES_FIRST = 8192, /* the most; fewer for small ranges */
     MNEM__NODE_CHUNK_SHIFT = 11,
     MNEM__NODE_CHUNK = 1 << MNEM__NODE_CHUNK_SHIFT,
     MNEM__NODES_MAX = INT32_MAX,
@@ -47,8 +47,8 @@ enum {
 };
 #define MNEM__HANDLE_PAGE UINT32_C(0x80000000)
 
-/* mnem__node.list of what isn't free. Node 0 is the sentinel, before the first run and behind the
- * last one. */
+/* Values of mnem__node.list of nodes that aren't free. Node 0 is the sentinel, before the first
+ * run and behind the last one. */
 enum { MNEM__LIST_BLOCK, MNEM__LIST_PAGE, MNEM__LIST_SLOT, MNEM__LIST_SPARE, MNEM__LIST_FREE = 64 };
 
 /* A run of the range, live or free. */
@@ -74,26 +74,26 @@ typedef struct mnem__page {
 } mnem__page;
 _Static_assert(sizeof(mnem__page) == 32, "two pages in a cache line");
 
-/* Sizes and offsets are in units of the alignment. A range of 2^32 units or more is cut in larger
- * ones, so that 32 bits hold them. */
+/* Sizes and offsets are in units of the alignment. A range of 2^32 alignments or more has larger
+ * units, so that 32 bits are enough. */
 typedef struct mnem__default {
     struct mnem_offset_allocator base;
     mnem__node *first; /* the nodes below first_count; the others lie in chunks */
     uint32_t *heads;   /* [classes][zones] */
     uint32_t first_count, spare, node_used, node_room;
-    uint32_t slot_units_max; /* larger requests are no slots */
+    uint32_t slot_units_max; /* larger requests take no slots */
     uint32_t zone_shift;
     uint64_t filled[MNEM__CLASS_WORDS];
     uint64_t zones[MNEM__CLASSES];
-    uint32_t classes, classes_room; /* that the range can have; that heads has lists for */
+    uint32_t classes, classes_room; /* classes of the range; classes with lists in heads */
     uint32_t units;
     mnem__node **chunks; /* [chunk_room], of which chunk_count are there */
     uint32_t chunk_count, chunk_room;
 
     mnem__page **pages; /* [page_chunk_room] chunks, of which page_chunks are there */
     uint32_t page_chunks, page_chunk_room;
-    uint32_t page_used, page_spare;                    /* page 0 isn't one */
-    uint32_t pages_live, pages_dissolved, pages_fixed; /* fixed: no more than were prepared */
+    uint32_t page_used, page_spare;                    /* page 0 isn't used */
+    uint32_t pages_live, pages_dissolved, pages_fixed; /* fixed: no more than the prepared ones */
     uint32_t open[MNEM__PAGE_SLOT_CLASSES];            /* a page with free slots */
     uint8_t slot_class[MNEM__PAGE_SLOT_UNITS_MAX + 1]; /* of a size in units */
     uint16_t slot_units[MNEM__PAGE_SLOT_CLASSES];
@@ -107,10 +107,10 @@ static inline mnem__node *mnem__node_at(const mnem__default *d, uint32_t i) {
     return d->chunks[i >> MNEM__NODE_CHUNK_SHIFT] + (i & (MNEM__NODE_CHUNK - 1));
 }
 
-/* A chunk more. */
+/* Adds a chunk. */
 bool mnem__nodes_grow(mnem__default *d);
 
-/* Whether so many nodes can be taken, spare ones aside, without asking the heap any more. */
+/* Whether n nodes, besides spare ones, can be taken without the heap. */
 static inline bool mnem__nodes_ready(mnem__default *d, uint32_t n) {
     return __builtin_expect(d->node_room - d->node_used >= n, 1) || mnem__nodes_grow(d);
 }
@@ -128,7 +128,7 @@ static inline void mnem__node_give(mnem__default *d, uint32_t i, mnem__node *nod
     d->spare = i;
 }
 
-/* Node i takes its place between node j, `behind`, and what lies before that. */
+/* Inserts node i before node j, `behind`. */
 static inline void mnem__node_place(mnem__default *d, uint32_t i, mnem__node *node, uint32_t j,
                                     mnem__node *behind) {
     node->before = behind->before;
@@ -162,7 +162,7 @@ static inline void mnem__free_insert(mnem__default *d, uint32_t i, mnem__node *n
     d->filled[class >> 6] |= UINT64_C(1) << (class & 63);
 }
 
-/* The first node of the list leaves it. */
+/* Removes the first node of the list. */
 static inline void mnem__free_pop(mnem__default *d, uint32_t list, uint32_t next) {
     const uint32_t class = list >> MNEM__ZONE_BITS, zone = list & ((1 << MNEM__ZONE_BITS) - 1);
     d->heads[list] = next;
@@ -187,14 +187,14 @@ static inline void mnem__free_remove(mnem__default *d, const mnem__node *node) {
 
 /* ---- offset_default_runs.c ---- */
 
-/* Any run of the class that is large enough, or 0. */
+/* A run of the class that is large enough, or 0. */
 uint32_t mnem__class_search(const mnem__default *d, uint32_t class, uint32_t units);
-/* Takes a run; nothing is tried before a refusal but the free runs. */
+/* Takes a run; tries only free runs before it refuses. */
 mnem_status mnem__run_alloc(mnem__default *d, uint32_t units, mnem_offset_block *block);
-/* The node's run is free, and merges with its neighbours. */
+/* Frees the node's run, and merges it with its neighbours. */
 void mnem__run_free(mnem__default *d, uint32_t i);
 
-/* ---- offset_default_range.c: what needn't be fast ---- */
+/* ---- offset_default_range.c: calls that needn't be fast ---- */
 
 mnem_status mnem__range_init(mnem_offset_allocator *a, const mnem_offset_options *options);
 void mnem__range_fini(mnem_offset_allocator *a);
@@ -228,7 +228,7 @@ static inline uint32_t mnem__slot_handle(uint32_t page, uint32_t slot) {
     return MNEM__HANDLE_PAGE | page * MNEM__PAGE_SLOTS | slot;
 }
 
-/* The page is the first that the next request of its class tries. */
+/* Makes the page the first that the next request of its class tries. */
 static inline void mnem__page_open(mnem__default *d, uint32_t page, mnem__page *p) {
     const uint32_t next = d->open[p->slot_class];
     p->prev = MNEM__PAGE_NONE;
@@ -245,24 +245,24 @@ static inline void mnem__page_close(mnem__default *d, const mnem__page *p) {
         d->open[p->slot_class] = p->next;
 }
 
-/* The table of sizes; no pages yet. */
+/* Initializes the table of sizes, without pages. */
 void mnem__pages_init(mnem__default *d);
 void mnem__pages_fini(mnem__default *d);
-/* What slots may be, now that the range has another size. */
+/* Sets the sizes of slots for a new size of the range. */
 void mnem__pages_scale(mnem__default *d);
-/* So many pages are there from the start, and there will be no more. */
+/* Prepares this many pages, which are all that there will be. */
 bool mnem__pages_prepare(mnem__default *d, uint32_t pages);
 void mnem__pages_reset(mnem__default *d);
-/* A new open page of the class; MNEM__PAGE_NONE when there is no room for it. */
+/* Makes a new open page of the class; MNEM__PAGE_NONE: no room. */
 uint32_t mnem__page_make(mnem__default *d, uint32_t slot_class);
-/* An empty page goes back. */
+/* Frees an empty page. */
 void mnem__page_release(mnem__default *d, uint32_t page);
-/* All of them; whether there was one. */
+/* Frees all empty pages; whether there was one. */
 bool mnem__pages_trim(mnem__default *d);
 /* Frees a slot of a dissolved page. */
 void mnem__page_free_dissolved(mnem__default *d, uint32_t page, uint32_t slot);
-/* Turns every page that reaches into the units from offset to end into runs. MNEM_NO_MEMORY: some
- * aren't. */
+/* Dissolves every page that overlaps the units from offset to end. MNEM_NO_MEMORY: some are not
+ * dissolved. */
 mnem_status mnem__pages_dissolve(mnem__default *d, uint32_t offset, uint32_t end);
 mnem_status mnem__pages_check(const mnem__default *d);
 

@@ -1,5 +1,5 @@
-/* offset_default_runs.h: the default policy takes a run and frees one; always inline, for the two
- * calls whose time counts. Others call mnem__run_alloc and mnem__run_free. */
+/* offset_default_runs.h: how the default policy takes and frees a run; always inline, for the
+ * two calls that must be fast. Others call mnem__run_alloc and mnem__run_free. */
 #ifndef MNEM_SRC_ALLOC_OFFSET_OFFSET_DEFAULT_RUNS_H
 #define MNEM_SRC_ALLOC_OFFSET_OFFSET_DEFAULT_RUNS_H
 
@@ -9,7 +9,7 @@
 
 /* ---- finding ---- */
 
-/* The first class after this one that has a run, or 0. */
+/* The next class with a run, or 0. */
 MNEM__HOT uint32_t mnem__class_above(const mnem__default *d, uint32_t class) {
     uint32_t word = (class + 1) >> 6;
     uint64_t classes = d->filled[word] & UINT64_MAX << ((class + 1) & 63);
@@ -20,8 +20,8 @@ MNEM__HOT uint32_t mnem__class_above(const mnem__default *d, uint32_t class) {
     return (word << 6) + (uint32_t)__builtin_ctzll(classes);
 }
 
-/* The run to take from, or 0: one of the first of its class that are large enough, or the first of
- * the next class. */
+/* The run to take from, or 0: one of the first runs of the class if large enough, else the first
+ * of the next class. */
 MNEM__HOT uint32_t mnem__run_find(const mnem__default *d, uint32_t units) {
     const uint32_t class = mnem__class_of(units);
     uint64_t zones = d->zones[class];
@@ -36,7 +36,7 @@ MNEM__HOT uint32_t mnem__run_find(const mnem__default *d, uint32_t units) {
 
 /* ---- runs ---- */
 
-/* The free run changes, and its list if it must. */
+/* Changes a free run, and its list if needed. */
 MNEM__HOT void mnem__run_resize(mnem__default *d, uint32_t i, mnem__node *node, uint32_t offset,
                                 uint32_t units) {
     const bool stays = node->list == mnem__list_of(d, offset, units);
@@ -46,7 +46,7 @@ MNEM__HOT void mnem__run_resize(mnem__default *d, uint32_t i, mnem__node *node, 
     if (!stays) mnem__free_insert(d, i, node);
 }
 
-/* The low end becomes the block. */
+/* Takes the low end of a run as the block. */
 MNEM__HOT mnem_status mnem__run_alloc_inline(mnem__default *d, uint32_t units,
                                              mnem_offset_block *block) {
     uint32_t i = mnem__run_find(d, units);

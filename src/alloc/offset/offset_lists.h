@@ -1,6 +1,6 @@
 /* offset_lists.h: an index of free runs for policies that keep a list in every size class.
  *
- * The newest run is the first. right is the next one's number, left the one before. */
+ * The newest run comes first. right: number of the next run; left: of the previous one. */
 #ifndef MNEM_SRC_ALLOC_OFFSET_OFFSET_LISTS_H
 #define MNEM_SRC_ALLOC_OFFSET_OFFSET_LISTS_H
 
@@ -37,7 +37,7 @@ static inline void mnem__list_remove(mnem__fit *f, mnem__bins *b, uint32_t i) {
     if (!right) mnem__bin_unmark(b, bin);
 }
 
-/* Most often the class stays, and with it everything. */
+/* Usually the class stays the same, and nothing changes. */
 static inline void mnem__list_resize(mnem__fit *f, mnem__bins *b, uint32_t i, uint64_t offset,
                                      uint64_t bytes) {
     mnem__run *run = mnem__run_at(&f->runs, i);
@@ -48,7 +48,7 @@ static inline void mnem__list_resize(mnem__fit *f, mnem__bins *b, uint32_t i, ui
     if (moves) mnem__list_insert(f, b, i);
 }
 
-/* A run of the size's own class that happens to be large enough. Walks the list. */
+/* A large enough run of the size's own class. Searches the whole list. */
 uint32_t mnem__list_search(const mnem__fit *f, const mnem__bins *b, uint64_t bytes);
 uint64_t mnem__lists_largest(const mnem__fit *f, const mnem__bins *b);
 bool mnem__lists_check(const mnem__fit *f, const mnem__bins *b, uint32_t count);

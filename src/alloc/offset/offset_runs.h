@@ -1,11 +1,13 @@
-/* offset_runs.h: the managed range as a list of runs, live and free, with links to the neighbours;
- * and the allocation that the policies share, which differ in their index of the free runs.
+/* offset_runs.h: the managed range as a list of live and free runs with links to their
+ * neighbours, and the allocation that policies share; they differ in their index of the free
+ * runs.
  *
  *     run 0 (sentinel) <-> [ live ] <-> [ free ] <-> [ live ] <-> run 0
  *                                         ^ in the policy's index
  *
- * Runs are numbered; their nodes lie in chunks that never move, so growth costs one chunk and no
- * copy. A handle is the number of a live run. Free runs are merged at once: none are neighbours. */
+ * Runs are numbered; their nodes lie in chunks that never move, so growth adds a chunk without a
+ * copy. A handle is the number of a live run. Free runs are merged at once, so none are
+ * neighbours. */
 #ifndef MNEM_SRC_ALLOC_OFFSET_OFFSET_RUNS_H
 #define MNEM_SRC_ALLOC_OFFSET_OFFSET_RUNS_H
 
@@ -32,11 +34,11 @@ _Static_assert(sizeof(mnem__run) == 32, "two nodes in a cache line");
 
 typedef struct mnem__runs {
     mnem__run **chunks;  /* [chunk_room] of which chunk_count are there */
-    uint32_t used, room; /* nodes handed out once, and those that there are */
+    uint32_t used, room; /* nodes that were ever used; existing nodes */
     uint32_t spare, spare_count;
     uint32_t free_count; /* free runs */
     uint32_t chunk_count, chunk_room;
-    uint32_t extra_bytes; /* behind the nodes of a chunk, for each node */
+    uint32_t extra_bytes; /* per node, behind the nodes of a chunk */
 } mnem__runs;
 
 typedef struct mnem__fit mnem__fit;
@@ -46,12 +48,12 @@ typedef struct mnem__fit_index {
     uint32_t (*find)(mnem__fit *f, uint64_t bytes);
     void (*insert)(mnem__fit *f, uint32_t i);
     void (*remove)(mnem__fit *f, uint32_t i);
-    /* Run i, which is in the index and stays free, gets this offset and size; its place among the
-     * other runs in the order of offsets stays. */
+    /* Changes the offset and size of run i, which is in the index and stays free; the order of
+     * runs by offset stays the same. */
     void (*resize)(mnem__fit *f, uint32_t i, uint64_t offset, uint64_t bytes);
     void (*clear)(mnem__fit *f);
     uint64_t (*largest)(const mnem__fit *f);
-    /* Whether exactly count free runs are in it, each in its place. */
+    /* Whether it holds exactly count free runs, each in its place. */
     bool (*check)(const mnem__fit *f, uint32_t count);
     uint32_t extra_bytes;
 } mnem__fit_index;
@@ -66,20 +68,20 @@ static inline mnem__run *mnem__run_at(const mnem__runs *r, uint32_t i) {
     return r->chunks[i >> MNEM__RUN_CHUNK_SHIFT] + (i & (MNEM__RUN_CHUNK - 1));
 }
 
-/* What lies beside node i, for policies that asked for 8 extra bytes. */
+/* The extra data of node i, for policies with 8 extra bytes. */
 static inline uint64_t *mnem__run_extra(const mnem__runs *r, uint32_t i) {
     uint64_t *extra = (uint64_t *)(r->chunks[i >> MNEM__RUN_CHUNK_SHIFT] + MNEM__RUN_CHUNK);
     return extra + (i & (MNEM__RUN_CHUNK - 1));
 }
 
-/* Room in the table of chunks for so many nodes (at most 2^26), which isn't written yet. */
+/* Makes room in the table of chunks for this many nodes (at most 2^26), without writing it. */
 bool mnem__runs_reserve(mnem__runs *r, uint64_t nodes_most);
-/* So many nodes now, or all that the table has room for. */
+/* Allocates this many nodes, or as many as the table has room for. */
 bool mnem__runs_prepare(mnem__runs *r, uint64_t nodes);
 bool mnem__runs_grow(mnem__runs *r);
 void mnem__runs_fini(mnem__runs *r);
 
-/* Whether n nodes can be taken without asking the heap any more. */
+/* Whether n nodes can be taken without the heap. */
 static inline bool mnem__runs_ready(mnem__runs *r, uint32_t n) {
     return __builtin_expect(r->spare_count + (r->room - r->used) >= n, 1) || mnem__runs_grow(r);
 }
@@ -100,7 +102,7 @@ static inline void mnem__run_give(mnem__runs *r, uint32_t i) {
     r->spare_count++;
 }
 
-/* A new run behind run i; a node is ready. */
+/* Adds a run behind run i; a node must be ready. */
 static inline uint32_t mnem__run_add(mnem__runs *r, uint32_t i, uint64_t offset, uint64_t bytes) {
     const uint32_t j = mnem__run_take(r);
     mnem__run *before = mnem__run_at(r, i);
@@ -111,7 +113,7 @@ static inline uint32_t mnem__run_add(mnem__runs *r, uint32_t i, uint64_t offset,
     return j;
 }
 
-/* Run i leaves the list; its bytes are its neighbour's now. */
+/* Removes run i from the list; its neighbour has its bytes. */
 static inline void mnem__run_drop(mnem__runs *r, uint32_t i) {
     const mnem__run *run = mnem__run_at(r, i);
     mnem__run_at(r, run->before)->after = run->after;
@@ -133,9 +135,9 @@ MNEM__FIT_INLINE void mnem__fit_remove(mnem__fit *f, uint32_t i, const mnem__fit
     f->runs.free_count--;
 }
 
-/* An allocation takes the low end of the run that the index finds, as a new run before it; so the
- * free run often keeps its place in the index. The index is a constant where these two are called:
- * its functions are inlined. */
+/* An allocation takes the low end of the run that the index finds, as a new run before it, so
+ * the free run often keeps its place in the index. Callers pass a constant index, whose
+ * functions are inlined. */
 MNEM__FIT_INLINE mnem_status mnem__fit_alloc(mnem_offset_allocator *a, uint64_t bytes,
                                              mnem_offset_block *block,
                                              const mnem__fit_index *index) {
@@ -198,8 +200,8 @@ void mnem__fit_info(const mnem_offset_allocator *a, mnem_offset_info *info);
 void mnem__fit_walk(const mnem_offset_allocator *a, mnem__offset_visit visit, void *context);
 mnem_status mnem__fit_check(const mnem_offset_allocator *a);
 
-/* The calls that differ between those policies only by their index, POLICY_index, a constant: so
- * each policy has its own, with the index's functions inlined. */
+/* The calls that differ between these policies only by their constant index, POLICY_index: each
+ * policy has its own, with the index's functions inlined. */
 #define MNEM__FIT_CALLS(policy)                                                                    \
     static mnem_status policy##_init(mnem_offset_allocator *a, const mnem_offset_options *o) {     \
         ((mnem__fit *)a)->index = &policy##_index;                                                 \
@@ -212,7 +214,8 @@ mnem_status mnem__fit_check(const mnem_offset_allocator *a);
     static void policy##_free(mnem_offset_allocator *a, uint32_t handle) {                         \
         mnem__fit_free(a, handle, &policy##_index);                                                \
     }
-/* Their rows of the table, and those that are the same for all; alloc_at is left to the policy. */
+/* The entries of the table for these calls and for those common to all; the policy sets
+ * alloc_at. */
 #define MNEM__FIT_OPS(policy)                                                                      \
     .init = policy##_init, .alloc = policy##_alloc, .free = policy##_free, .fini = mnem__fit_fini, \
     .extend = mnem__fit_extend, .reset = mnem__fit_reset, .block_bytes = mnem__fit_block_bytes,    \

@@ -1,8 +1,9 @@
 /* offset_tree.h: a height-balanced tree of free runs (Adelson-Velsky and Landis, 1962), for the
  * policies that want an exact order among them.
  *
- * left and right are the children's numbers (0: none), level the height. No links to parents: the
- * way down is kept on the stack, which is short because the height is at most 1.44 log2(2^26). */
+ * left and right are the children's numbers (0: none), level the height. There are no links to
+ * parents: the path is kept on the stack, and is short because the height is at most 1.44
+ * log2(2^26). */
 #ifndef MNEM_SRC_ALLOC_OFFSET_OFFSET_TREE_H
 #define MNEM_SRC_ALLOC_OFFSET_OFFSET_TREE_H
 
@@ -11,15 +12,15 @@
 
 enum { MNEM__TREE_DEPTH = 40 };
 
-/* less: a strict order. pull: makes what run i says of its subtree right again after its children
- * changed; whether that was a change. */
+/* less: a strict order. pull: updates run i's summary of its subtree after its children changed;
+ * returns whether it changed. */
 typedef struct mnem__tree {
     bool (*less)(const mnem__run *x, const mnem__run *y);
     bool (*pull)(const mnem__runs *r, uint32_t i);
 } mnem__tree;
 
-/* The runs from the root down to the place that changed. From `fresh` on, what they say of their
- * subtrees is of another place. */
+/* The runs from the root down to the changed place. From `fresh` on, their summaries are those of
+ * another place. */
 typedef struct mnem__tree_path {
     uint32_t *root, runs[MNEM__TREE_DEPTH];
     int depth, fresh;
@@ -65,7 +66,8 @@ MNEM__FIT_INLINE uint32_t mnem__tree_rotate_left(const mnem__runs *r, uint32_t i
     return c;
 }
 
-/* Run i's subtree, whose children are balanced and differ by two at most; returns its new root. */
+/* Balances run i's subtree, whose children are balanced and differ by at most two; returns its new
+ * root. */
 MNEM__FIT_INLINE uint32_t mnem__tree_balance(const mnem__runs *r, uint32_t i,
                                              const mnem__tree *tree) {
     mnem__run *run = mnem__run_at(r, i);
@@ -85,7 +87,7 @@ MNEM__FIT_INLINE uint32_t mnem__tree_balance(const mnem__runs *r, uint32_t i,
     return i;
 }
 
-/* Puts `now` where `old` hangs below the run at path[depth - 1], or the root. */
+/* Replaces `old` by `now` below the run at path[depth - 1], or as the root. */
 static inline void mnem__tree_link(const mnem__runs *r, const mnem__tree_path *p, int depth,
                                    uint32_t old, uint32_t now) {
     now &= (1u << MNEM__RUN_BITS) - 1;
@@ -100,7 +102,7 @@ static inline void mnem__tree_link(const mnem__runs *r, const mnem__tree_path *p
         parent->right = now;
 }
 
-/* From the deepest run up, until nothing changes. */
+/* Repairs from the deepest run upwards, until nothing changes. */
 MNEM__FIT_INLINE void mnem__tree_repair(const mnem__runs *r, mnem__tree_path *p,
                                         const mnem__tree *tree) {
     while (p->depth--) {
@@ -136,8 +138,8 @@ MNEM__FIT_INLINE void mnem__tree_insert(const mnem__runs *r, uint32_t *root, uin
     mnem__tree_repair(r, &p, tree);
 }
 
-/* The run behind run i in its right subtree takes its place; the path then ends above the place
- * that the other one left. */
+/* Replaces run i by its successor in the right subtree; the path then ends above the successor's
+ * old place. */
 MNEM__FIT_INLINE void mnem__tree_replace(const mnem__runs *r, mnem__tree_path *p, uint32_t i) {
     const mnem__run *run = mnem__run_at(r, i);
     const int hole = p->fresh = p->depth++;
@@ -157,7 +159,7 @@ MNEM__FIT_INLINE void mnem__tree_replace(const mnem__runs *r, mnem__tree_path *p
     mnem__tree_link(r, p, hole, i, next);
 }
 
-/* The way to run i, which isn't on it. */
+/* The path to run i, without i. */
 MNEM__FIT_INLINE mnem__tree_path mnem__tree_path_to(const mnem__runs *r, uint32_t *root, uint32_t i,
                                                     const mnem__tree *tree) {
     mnem__tree_path p = {.root = root, .fresh = MNEM__TREE_DEPTH};
@@ -181,7 +183,7 @@ MNEM__FIT_INLINE void mnem__tree_remove(const mnem__runs *r, uint32_t *root, uin
     mnem__tree_repair(r, &p, tree);
 }
 
-/* Counts the runs of a subtree that are in order and balanced; UINT32_MAX when one isn't. */
+/* Counts the runs of a subtree; UINT32_MAX: one is out of order or unbalanced. */
 uint32_t mnem__tree_count(const mnem__runs *r, uint32_t i, const mnem__tree *tree);
 
 #endif

@@ -1,18 +1,19 @@
 /* pool_lock.h: the pool's lock: one exchange to take, one store to give.
  *
- * The idea: operations are shorter than the way of a line from one processor to another, so what
- * many threads may cost is the changes of the owner. A thread that finds the lock taken stays away,
- * the longer the more often threads found it taken (`level`: it doubles with every look in vain and
- * halves when the first one was enough). Alone or nearly, that is a few pauses; when threads do
- * nothing but call the pool, the owner goes on for thousands of operations, with its lines in its
- * cache, while one thread sleeps between looks and the others wait for its seat. Nobody is woken
- * by the owner: giving the lock back never enters the kernel, and an owner that lost its processor
- * costs nobody more than a look. The price is fairness in the small. The owner is known, so that a
- * callback which calls the pool it came from is refused instead of waiting for itself.
+ * Operations are shorter than the transfer of a cache line between processors, so the cost of
+ * many threads is the changes of the owner. A thread that finds the lock taken backs off, for
+ * longer the more often the lock was taken (`level` doubles with every failed attempt and halves
+ * when the first one succeeds). With few threads that is a few pauses. When threads do nothing
+ * but call the pool, the owner runs for thousands of operations with its lines in its cache,
+ * while one thread sleeps between attempts and the others wait for that thread's seat. The owner
+ * wakes nobody: releasing the lock never enters the kernel, and an owner that lost its processor
+ * costs the others no more than an attempt. In return the lock isn't fair over short times. The
+ * owner is recorded, so that a callback that calls its own pool is refused instead of waiting
+ * for itself.
  *
- * A pool that threads found taken too often gets thread caches (pool_thread_cache.h), with which
- * most calls don't come here. Who takes the lock closes them, so that it sees all of the pool, but
- * for the short calls. */
+ * A pool with too much contention gets thread caches (pool_thread_cache.h), which serve most
+ * calls without the lock. Taking the lock closes them, so that its holder sees the whole pool,
+ * except in short calls. */
 #ifndef MNEM_SRC_ALLOC_POOL_POOL_LOCK_H
 #define MNEM_SRC_ALLOC_POOL_POOL_LOCK_H
 
@@ -26,13 +27,14 @@
 struct mnem_pool;
 typedef struct mnem__thread_caches mnem__thread_caches;
 
-/* Zero, a seat and a pool to start. */
+/* Start with zeros, a seat and a pool. */
 typedef struct mnem__pool_lock {
     _Atomic uint32_t held;
-    _Atomic uint32_t level;      /* how long a thread that finds it taken stays away */
-    _Atomic uintptr_t owner;     /* a thread's address of its own; meaningful to that thread only */
-    uint32_t waits;              /* how often a thread found it taken */
-    pthread_mutex_t *seat;       /* of the thread that looks while others wait; not in this line */
+    _Atomic uint32_t level; /* how long a thread backs off */
+    _Atomic uintptr_t
+        owner;             /* the address of a thread-local object; only that thread compares it */
+    uint32_t waits;        /* the number of times that a thread found it taken */
+    pthread_mutex_t *seat; /* held by the thread that tries while others wait; in another line */
     mnem__thread_caches *caches; /* NULL: none yet */
     struct mnem_pool *pool;
 } mnem__pool_lock;
@@ -45,19 +47,18 @@ static inline uintptr_t mnem__pool_self(void) {
 
 /* ---- pool_thread_cache.c, with the lock held ---- */
 
-/* Empties the caches and keeps threads out of them until they open. They stay closed for so many
- * calls under the lock. */
+/* Empties the caches and closes them to threads, for `pause` calls under the lock. */
 void mnem__thread_caches_close(mnem__thread_caches *caches, uint32_t pause);
 void mnem__thread_caches_open(mnem__thread_caches *caches);
-/* The pool gets thread caches, if there is memory for them. */
+/* Gives the pool thread caches, if there is memory for them. */
 void mnem__pool_crowd(struct mnem_pool *pool);
 
 /* ---- the lock ---- */
 
-/* What a call says that found the lock held by its own thread: MNEM_BUSY. */
+/* The error of a call whose own thread holds the lock: MNEM_BUSY. */
 mnem_status mnem__pool_busy(void);
 
-/* false when this thread holds it already. */
+/* false: this thread holds it already. */
 bool mnem__pool_lock_wait(mnem__pool_lock *lock);
 
 /* For an allocation or a free, which needs the allocator and leaves the thread caches open. */
@@ -75,7 +76,7 @@ static inline bool mnem__pool_lock_take(mnem__pool_lock *lock) {
     return true;
 }
 
-/* Of a pool that is known to have no thread caches. */
+/* For a pool that is known to have no thread caches. */
 static inline void mnem__pool_lock_give_alone(mnem__pool_lock *lock) {
     atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
     atomic_store_explicit(&lock->held, 0, memory_order_release);

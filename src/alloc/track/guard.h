@@ -1,14 +1,15 @@
-/* guard.h: debug mode of a pool: detects misuse of its blocks, and names the call sites involved.
+/* guard.h: debug mode of a pool: detects misuse of its blocks, and names the call sites
+ * involved.
  *
- * Free memory is filled with MNEM__POISON_FREE and looked at when it is taken again: a byte that
- * changed was written after its free. A block lies between gaps of MNEM__POISON_GAP, which are
- * looked at when it is freed and on demand. A ring of the last frees says whose a byte was, and
- * where a handle that isn't live was freed before. All that touches memory is done in the order of
- * the block's stream: at once on the default stream, queued on others; what is found there is told
- * later. Where the host can't see the memory it is filled by the device and not looked at.
+ * Free memory is filled with MNEM__POISON_FREE and checked when it is taken again: a changed
+ * byte was written after its free. A block lies between gaps of MNEM__POISON_GAP, which are
+ * checked when it is freed and on demand. A ring of the last frees tells the earlier owner of a
+ * byte, and where a handle that isn't live was freed. Memory is accessed in the order of the
+ * block's stream: at once on the default stream, queued on others, whose findings are reported
+ * later. Memory that the host can't access is filled by the device and not checked.
  *
- * Threads: calls under the pool's lock, work on the streams beside them. Lock order: the pool's,
- * the list of guards, a guard's. */
+ * Threads: calls under the pool's lock, concurrent with work on the streams. Lock order: the
+ * pool's, the list of guards, a guard's. */
 #ifndef MNEM_SRC_ALLOC_TRACK_GUARD_H
 #define MNEM_SRC_ALLOC_TRACK_GUARD_H
 
@@ -19,14 +20,15 @@ enum {
     MNEM__POISON_FREE = 0xDD,
     MNEM__POISON_GAP = 0xFD,
     MNEM__GUARD_GAP = 64,      /* bytes before and after a block, at least */
-    MNEM__GUARD_FREES = 4096,  /* that are remembered */
-    MNEM__GUARD_MISUSES = 256, /* that are kept; more are counted */
-    MNEM__GUARD_UNTOLD = 64,   /* that wait to be told at the end of a call */
+    MNEM__GUARD_FREES = 4096,  /* frees in the ring */
+    MNEM__GUARD_MISUSES = 256, /* stored misuses; more are only counted */
+    MNEM__GUARD_UNTOLD = 64,   /* misuses that wait for the end of a call */
 };
 
 typedef struct mnem__guard mnem__guard;
 
-/* Where a block lies. gap: raw_bytes at raw with the gaps, else memory of its own without. */
+/* The place of a block. gap: raw_bytes at raw include the gaps; else separate memory without
+ * gaps. */
 typedef struct mnem__guard_block {
     uint64_t raw, raw_bytes;
     uint64_t address, bytes; /* the caller's part */
@@ -36,25 +38,24 @@ typedef struct mnem__guard_block {
 /* space: of the pool's memory. track: the pool's; borrowed. MNEM_NO_MEMORY. */
 mnem_status mnem__guard_create(mnem_device *device, mnem_space space, const mnem__track *track,
                                mnem__guard **guard);
-/* All streams have finished their work. NULL is fine. */
+/* All streams must have finished their work. Accepts NULL. */
 void mnem__guard_destroy(mnem__guard *guard);
-/* Room for the numbers 0..count - 1. */
+/* Makes room for the numbers 0..count - 1. */
 mnem_status mnem__guard_reserve(mnem__guard *guard, uint32_t count);
 
-/* Memory that came from the device and that no stream uses yet. */
+/* For memory from the device that no stream uses yet. */
 void mnem__guard_fresh(mnem__guard *guard, uint64_t address, uint64_t bytes);
 
-/* Block id was taken on stream: its record is in the track. Looks at the memory and fills it. */
+/* For a block taken on stream, with its record in the track: checks the memory and fills it. */
 void mnem__guard_take(mnem__guard *guard, uint32_t id, uint32_t generation,
                       const mnem__guard_block *block, mnem_stream *stream);
-/* It is freed by a call at site (a number of the track's); its record still stands. */
+/* For a block freed at site (a number of the track), while its record is valid. */
 void mnem__guard_give(mnem__guard *guard, uint32_t id, uint32_t site);
-/* Whether what take does is still to come on the stream; waits while it is on its way. */
+/* Whether the work of take is still queued on the stream; waits while it runs. */
 bool mnem__guard_taking(mnem__guard *guard, uint32_t id);
-/* After give, before anybody else can have the memory: looks at the gaps and fills the memory.
- * queue: in the order of the stream that the block was taken on; otherwise at once, because all
- * streams that used it have passed the free. Returns whether this call saw that a gap was written
- * to. */
+/* After give, before the memory can be reused: checks the gaps and fills the memory. queue: in
+ * the order of the block's stream; otherwise at once, because all streams that used it have
+ * passed the free. Returns whether this call found a gap that was written to. */
 bool mnem__guard_end(mnem__guard *guard, uint32_t id, bool queue, mnem_stream *stream);
 
 /* Tells a free of a handle that isn't live: whose it was, or that it is another pool's. */
