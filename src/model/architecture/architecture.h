@@ -225,8 +225,9 @@ typedef struct mnem__architecture {
     float mixer;                  /* route.mixer */
     bool weights_on_input;        /* route.on_input */
     int32_t split_scale_layers;   /* a model of so many scales scores by (embd / heads)^-1/2 */
-    const char *other;            /* the table of files that have other_key, not 0 */
-    const char *other_key;
+    const char *other;     /* the table of files that have other_key, not 0, or such a tensor */
+    const char *other_key; /* NULL: other_role */
+    mnem__role other_role;
     bool normalized_weights; /* of the experts used, where a file doesn't say */
     bool sigmoid_weights;    /* so too */
     bool groups_by_pairs;    /* groups of experts are chosen by their two best in any case */

@@ -53,6 +53,7 @@
     X(granitemoe_shared)                                                                           \
     X(qwen35moe)                                                                                   \
     X(qwen3next)                                                                                   \
+    X(qwen3next_qkvz)                                                                              \
     X(lfm2moe)                                                                                     \
     X(glm4moe)                                                                                     \
     X(minimax_m2)                                                                                  \

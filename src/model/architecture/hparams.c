@@ -442,11 +442,21 @@ static mnem_status refuse_architecture(const mnem_model *model, const mnem_value
         mnem__gguf_printable(value->text.bytes, value->text.length, text, sizeof text));
 }
 
+static bool has_role(const mnem_model *model, mnem__role role) {
+    int32_t layer;
+    mnem_tensor_info info;
+    for (uint32_t i = 0; mnem_model_tensor_get(model, i, &info); i++)
+        if (mnem__role_find(info.name, &layer) == role) return true;
+    return false;
+}
+
 /* Some files of one name need another table. */
 static bool is_other(const mnem_model *model, const mnem__architecture *a, const char *prefix) {
     mnem__key_reader r = {.model = model, .prefix = prefix};
     mnem_value value;
-    return a->other && mnem__key_find(&r, a->other_key, &value) && value.u > 0;
+    if (!a->other) return false;
+    if (a->other_role) return has_role(model, a->other_role);
+    return mnem__key_find(&r, a->other_key, &value) && value.u > 0;
 }
 
 static mnem_status take_model(const mnem_model *model, mnem_transformer *t) {

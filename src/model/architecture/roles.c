@@ -213,7 +213,8 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_STATE_COLUMNS: return t->state_columns;
     case MNEM__WIDTH_STATE_OUT: return inner;
     case MNEM__WIDTH_GATES: return t->state_heads ? inner : t->head_gates ? t->heads : q;
-    case MNEM__WIDTH_STATE_IN: return t->state_rank ? 2 * inner : scanned + t->state_heads;
+    case MNEM__WIDTH_STATE_IN:
+        return t->state_rank ? 2 * inner : t->state_scans ? scanned + t->state_heads : scanned;
     case MNEM__WIDTH_STATE_X: return t->state_rank + 2 * (int64_t)t->state_rows;
     case MNEM__WIDTH_STATE_RANK: return t->state_rank;
     case MNEM__WIDTH_STATE_ROWS: return t->state_rows;

@@ -26,7 +26,8 @@ typedef enum mnem__role {
     MNEM__ROLE_O,
     MNEM__ROLE_CONV_IN, /* gates b and c, and x, below each other */
     MNEM__ROLE_CONV_OUT,
-    MNEM__ROLE_STATE_IN,   /* of a scan: gate, x, B, C and steps below each other; or x, gate */
+    MNEM__ROLE_STATE_IN,   /* of a scan: gate, x, B, C and steps below each other; or x, gate; of a
+                            * delta net, group by group: queries, keys, values, gates */
     MNEM__ROLE_STATE_X,    /* of Mamba 1, from the convolved x: what steps are made of, B, C */
     MNEM__ROLE_STATE_STEP, /* and steps of that */
     MNEM__ROLE_STATE_GATE, /* of what a recurrent layer gives, or attention */

@@ -67,31 +67,63 @@ static inputs add_gated_norm(builder *b, const mnem__layer_part *part, int32_t x
     return made_in(type, out);
 }
 
-/* Of [T, 2 H], group by group, beta or alpha of all heads: [T, H]. */
-static int32_t add_part_of_groups(builder *b, int32_t both, bool second) {
-    const int64_t groups = b->t->state_groups, each = b->t->state_heads / groups;
-    const int64_t size = sizeof(float);
-    const int32_t out = value_2d(b, second ? "alpha" : "beta", MNEM_TYPE_F32, b->t->state_heads);
-    mnem_tensor from = mnem_tensor_3d(MNEM_TYPE_F32, b->o->tokens, groups, each);
-    from.stride[0] = 2 * groups * each * size;
-    from.stride[1] = 2 * each * size;
-    from.offset = second ? each * size : 0;
+/* n columns of each group, from the first-th of its `each` on. */
+typedef struct grouped {
+    int32_t of; /* [T, G each] */
+    int64_t each, first, n;
+} grouped;
+
+/* Into columns of [T, width], from the to-th on, side by side. */
+static void add_of_groups(builder *b, grouped g, int32_t out, int64_t width, int64_t to) {
+    const int64_t groups = b->t->state_groups, size = sizeof(float);
+    mnem_tensor from = mnem_tensor_3d(MNEM_TYPE_F32, b->o->tokens, groups, g.n);
+    from.stride[0] = groups * g.each * size;
+    from.stride[1] = g.each * size;
+    from.offset = g.first * size;
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_COPY},
-                             .in = {mnem_graph_view(b->graph, both, &from)},
-                             .out = columns(b, out, groups * each, 0, groups, each)});
+                             .in = {mnem_graph_view(b->graph, g.of, &from)},
+                             .out = columns(b, out, width, to, groups, g.n)});
+}
+
+/* Of [T, 2 H], group by group, beta or alpha of all heads: [T, H]. */
+static int32_t add_beta_or_alpha(builder *b, int32_t both, bool alpha) {
+    const int64_t heads = b->t->state_heads, each = heads / b->t->state_groups;
+    const int32_t out = value_2d(b, alpha ? "alpha" : "beta", MNEM_TYPE_F32, heads);
+    add_of_groups(b, (grouped){both, 2 * each, alpha ? each : 0, each}, out, heads, 0);
     return out;
 }
 
-/* Queries, keys and values in one, a gate and decays of heads. */
+/* Of [T, W + H m], group by group queries, keys, values and z: out[0] [T, W], out[1] [T, H m]. */
+static void add_qkv_and_z(builder *b, int32_t all, int32_t out[2]) {
+    const mnem_transformer *t = b->t;
+    const int64_t width = mnem__state_width(t), inner = (int64_t)t->state_heads * t->state_columns;
+    const int64_t n = t->state_rows, m = inner / t->state_groups, keys = n * t->state_groups;
+    grouped g = {all, 2 * n + 2 * m, 0, n};
+    out[0] = value_2d(b, "qkv", MNEM_TYPE_F32, width);
+    out[1] = value_2d(b, "z", MNEM_TYPE_F32, inner);
+    add_of_groups(b, g, out[0], width, 0);
+    g.first = n;
+    add_of_groups(b, g, out[0], width, keys);
+    g.first = 2 * n;
+    g.n = m;
+    add_of_groups(b, g, out[0], width, 2 * keys);
+    g.first += m;
+    add_of_groups(b, g, out[1], inner, 0);
+}
+
+/* Queries, keys and values in one, a gate and decays of heads; all but the decays may be one
+ * product, and so may beta and alpha. */
 static inputs add_by_heads(builder *b, const mnem__layer_part *part) {
     const mnem_transformer *t = b->t;
     const int64_t width = mnem__state_width(t), keys = (int64_t)t->state_groups * t->state_rows;
     int32_t in[MNEM__PART_INPUTS];
-    if (mnem__add_products(b, part, in) == 3) {
-        const int32_t both = in[2];
-        in[2] = add_part_of_groups(b, both, false);
-        in[3] = add_part_of_groups(b, both, true);
+    const int count = mnem__add_products(b, part, in);
+    if (count < 4) {
+        const int32_t both = in[count - 1];
+        in[2] = add_beta_or_alpha(b, both, false);
+        in[3] = add_beta_or_alpha(b, both, true);
     }
+    if (count == 2) add_qkv_and_z(b, in[0], in);
     add_conv(b, part->weight, in[0], width, 0);
     const ruled rule = {.q = columns(b, in[0], width, 0, t->state_groups, t->state_rows),
                         .k = columns(b, in[0], width, keys, t->state_groups, t->state_rows),
