@@ -102,7 +102,8 @@ static const char *const families[] = {"olmoe",
                                        "apertus",
                                        "granite_swa",
                                        "smallthinker",
-                                       "qwen3next_qkvz"};
+                                       "qwen3next_qkvz",
+                                       "mimo2_qkv"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */

@@ -117,7 +117,9 @@ static void logits_are_those_of_transformers(void **state) {
 static void bits_do_not_depend_on_how_a_file_joins_matrices(void **state) {
     (void)state;
     static const char *const pairs[][2] = {{"qwen3next", "qwen3next_qkvz"},
-                                           {"qwen3next_one", "qwen3next_one_qkvz"}};
+                                           {"qwen3next_one", "qwen3next_one_qkvz"},
+                                           {"mimo2", "mimo2_qkv"},
+                                           {"mimo2_same", "mimo2_same_qkv"}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         static float apart[ROWS][VOCAB], joined[ROWS][VOCAB];
         run_text(pairs[i][0], apart);

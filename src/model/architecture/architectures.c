@@ -66,6 +66,7 @@
     X(exaone_moe)                                                                                  \
     X(afmoe)                                                                                       \
     X(mimo2)                                                                                       \
+    X(mimo2_qkv)                                                                                   \
     X(step35)                                                                                      \
     X(laguna)                                                                                      \
     X(hy_v3)                                                                                       \

@@ -251,6 +251,18 @@
         .output_gate = true, .state_tiled = true,                                                  \
         .takes = MNEM__TAKES_STATES | MNEM__TAKES_SECTIONS
 
+/* Narrow values, windows with a sink in each head, dense layers first, then experts. */
+#define MNEM__LIST_MIMO2                                                                           \
+    MNEM__IN(WINDOWED, SINKS), MNEM__HAS(O), MNEM__HAS(FFN_NORM), MNEM__LIST_LEADING,              \
+        MNEM__LIST_LATER, MNEM__LIST_END
+#define MNEM__LIKE_MIMO2                                                                           \
+    MNEM__LIKE_LLAMA,                                                                              \
+        .turn = MNEM__TURN_HALVES,                                                                 \
+        .tensors = {MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM), MNEM__LIST_QKV, MNEM__LIST_MIMO2}, \
+        MNEM__LATER_MIXTURE, .parts[0].sinks = MNEM__ROLE_SINKS, .sigmoid_weights = true,          \
+        .normalized_weights = true,                                                                \
+        .takes = MNEM__TAKES_EXPERTS | MNEM__TAKES_KINDS | MNEM__TAKES_NARROW_VALUES
+
 /* A selective scan in each layer, and nothing beside it. */
 #define MNEM__LIKE_MAMBA2                                                                          \
     .epsilon_key = "attention.layer_norm_rms_epsilon", .norm = MNEM_OP_RMS_NORM,                   \

@@ -233,7 +233,7 @@ static qkv add_gathered_qkv(builder *b, const mnem__layer_part *part) {
 
 static qkv add_qkv(builder *b, const mnem__layer_part *part) {
     if (norm_gathers(b)) return add_gathered_qkv(b, part);
-    const int32_t heads = b->t->heads, kv_heads = b->t->kv_heads, width = heads + 2 * kv_heads;
+    const int32_t heads = b->t->heads, kv_heads = b->t->kv_heads;
     int32_t out[MNEM__PART_INPUTS] = {0};
     qkv in = {0};
     const int count = mnem__add_products(b, part, out);
@@ -244,9 +244,11 @@ static qkv add_qkv(builder *b, const mnem__layer_part *part) {
         in.k = out[1] ? heads_view(b, out[1], kv_heads) : 0;
         in.v = in.k;
     } else if (count == 1) {
-        in.q = heads_part(b, out[0], width, 0, heads);
-        in.k = heads_part(b, out[0], width, heads, kv_heads);
-        in.v = heads_part(b, out[0], width, heads + kv_heads, kv_heads);
+        const int64_t n = b->t->head_dim, given = given_by_head(b), keys = heads * n;
+        const int64_t values = keys + kv_heads * n, width = values + kv_heads * given;
+        in.q = heads_in(b, out[0], width, 0, heads, n);
+        in.k = heads_in(b, out[0], width, keys, kv_heads, n);
+        in.v = heads_in(b, out[0], width, values, kv_heads, given);
     } else {
         in.q_flat = out[0];
         in.k_flat = out[1];
