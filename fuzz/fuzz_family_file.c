@@ -103,7 +103,8 @@ static const char *const families[] = {"olmoe",
                                        "granite_swa",
                                        "smallthinker",
                                        "qwen3next_qkvz",
-                                       "mimo2_qkv"};
+                                       "mimo2_qkv",
+                                       "granite_swa_shared"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */

@@ -127,7 +127,7 @@ typedef struct mnem__layer_part {
     mnem__role choice_bias;
     mnem__role latent_down, latent_up;   /* before and behind the experts; or NONE */
     mnem__role shared_in[2], shared_out; /* of the expert that every token uses; or NONE. Without
-                                            a gate the second is NONE */
+                                            a gate, or with both in one, the second is NONE */
     mnem__role shared_gate;              /* how much of it */
     bool early;       /* the router reads x as the layer begins with it, not this part's norm */
     bool shared_mean; /* the mean of that expert and the others, not their sum */
@@ -151,6 +151,12 @@ static inline int mnem__part_inputs(const mnem__layer_part *part) {
 static inline bool mnem__part_is_gated(const mnem__layer_part *part) {
     return part->core == MNEM_OP_SILU_MUL || part->core == MNEM_OP_GELU_MUL ||
            part->core == MNEM_OP_SWIGLU_MUL || part->core == MNEM_OP_RELU_MUL;
+}
+
+/* Whether one matrix makes gate and up, of this part or of the expert that every token uses. */
+static inline bool mnem__part_joins_gate(const mnem__layer_part *part) {
+    if (!mnem__part_is_gated(part) || part->of_layer) return false;
+    return part->router ? part->shared_out && !part->shared_in[1] : mnem__part_inputs(part) == 1;
 }
 
 /* Whether layers without a window turn no heads: where others have one, or in any case. */

@@ -44,6 +44,8 @@
     X(nemotron_h_latent)                                                                           \
     X(apertus)                                                                                     \
     X(granite_swa)                                                                                 \
+    X(granite_swa_moe)                                                                             \
+    X(granite_swa_shared)                                                                          \
     X(olmoe)                                                                                       \
     X(mixtral)                                                                                     \
     X(qwen2moe)                                                                                    \

@@ -398,8 +398,7 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
     t->unturned = architecture->unturned;
     t->output_gate = architecture->output_gate;
     for (const mnem__layer_part *part = architecture->parts; part->out; part++)
-        t->gate_in_up |= mnem__part_is_gated(part) && mnem__part_inputs(part) == 1 &&
-                         !part->of_layer && !part->router;
+        t->gate_in_up |= mnem__part_joins_gate(part);
     mnem_status status = check_neutral(&r, architecture);
     if (status == MNEM_OK) status = mnem__hparams_trunk(&r, architecture, t);
     if (status == MNEM_OK)
@@ -472,7 +471,7 @@ static mnem_status take_model(const mnem_model *model, mnem_transformer *t) {
     MNEM__TRY(mnem__gguf_check_model(model));
     const mnem__architecture *architecture = mnem__architecture_find(value.text.bytes);
     if (!architecture) return refuse_architecture(model, &value);
-    if (is_other(model, architecture, value.text.bytes))
+    while (is_other(model, architecture, value.text.bytes))
         architecture = mnem__architecture_find(architecture->other);
     snprintf(t->architecture, sizeof t->architecture, "%s", architecture->names[0]);
     mnem_status status = take_keys(model, architecture, value.text.bytes, t);

@@ -162,6 +162,7 @@ typedef enum mnem__width {
     MNEM__WIDTH_2_FF_EXPERT,
     MNEM__WIDTH_EMBD_EXPERT,
     MNEM__WIDTH_FF_SHARED,
+    MNEM__WIDTH_UP_SHARED, /* the same, twice with the gate in it */
     MNEM__WIDTH_HEADS,
     MNEM__WIDTH_OUT, /* heads * what each gives: head_dim, value_dim */
     MNEM__WIDTH_Q_LATENT,

@@ -551,6 +551,20 @@ MODELS |= {
                                                  partial_rotary_factor=1.0)))),
 }
 
+MODELS |= {
+    "granite_swa_moe": ("GraniteMoeSWAConfig", dict(
+        GRANITE_SWA, **MIXED, num_local_experts=6, num_experts_per_tok=2,
+        layer_rope_theta=[0, 10000.0, 10000.0, 0])),
+    "granite_swa_shared": ("GraniteMoeSWAConfig", dict(
+        GRANITE_SWA, **MIXED, num_local_experts=6, num_experts_per_tok=3,
+        shared_intermediate_size=24, tie_word_embeddings=False,
+        layer_rope_theta=[10000.0, 0, 10000.0, 10000.0])),
+    "granite_swa_shared_one": ("GraniteMoeSWAConfig", dict(
+        GRANITE_SWA, intermediate_size=48, num_local_experts=4, num_experts_per_tok=1,
+        shared_intermediate_size=16, sliding_window=16, num_key_value_heads=4,
+        layer_types=["sliding_attention", "full_attention", "full_attention",
+                     "sliding_attention"])),
+}
 MODELS |= {n + "_qkvz": MODELS[n] for n in ("qwen3next", "qwen3next_one")}
 MODELS |= {n + "_qkv": MODELS[n] for n in ("mimo2", "mimo2_same")}
 
@@ -903,7 +917,7 @@ def make(converter, name):
             transpose_experts(Path(folder))
         if kind == "KimiLinearConfig":
             describe_kimi(Path(folder))
-        if kind in ("PhimoeConfig", "GraniteSWAConfig"):
+        if kind in ("PhimoeConfig", "GraniteSWAConfig", "GraniteMoeSWAConfig"):
             change_config(Path(folder), kind)
         if kind == "GraniteMoeHybridConfig":
             name_layers(Path(folder))

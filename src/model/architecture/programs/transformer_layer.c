@@ -362,14 +362,6 @@ static inputs add_attention(builder *b, const mnem__layer_part *part) {
                               made_in(type, narrow ? add_narrowed(b, flat) : flat));
 }
 
-/* Columns of gate and up, [T, F] each, in a product [T, 2 F]. */
-static int32_t half_of(builder *b, int32_t of, int64_t first) {
-    mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, b->o->tokens, b->t->ff);
-    desc.stride[0] *= 2;
-    desc.offset = first * (int64_t)sizeof(float);
-    return mnem_graph_view(b->graph, of, &desc);
-}
-
 float mnem__add_limit(const builder *b, bool experts) {
     if (!(b->architecture->takes & MNEM__TAKES_LIMITS)) return 0;
     return mnem__hparams_limit(b->o->map->model, b->architecture, b->layer, experts);
@@ -380,8 +372,9 @@ static inputs add_activation(builder *b, const mnem__layer_part *part) {
     int32_t in[MNEM__PART_INPUTS] = {0};
     mnem__add_products(b, part, in);
     if (b->t->gate_in_up) {
-        in[1] = half_of(b, in[0], b->t->ff);
-        in[0] = half_of(b, in[0], 0);
+        const int32_t both = in[0], width = b->t->ff;
+        in[0] = columns_in(b, both, 2 * width, 0, width);
+        in[1] = columns_in(b, both, 2 * width, width, width);
     }
     mnem__add_cut(b, in[0]);
     const char *name = mnem__part_is_gated(part) ? "gated" : "gelu";
