@@ -314,6 +314,10 @@ MODELS |= {
     "granite_swa": ("GraniteSWAConfig", dict(
         num_hidden_layers=4, sliding_window=24, embedding_multiplier=6.0, residual_multiplier=0.4,
         attention_multiplier=0.25, logits_scaling=3.0), "refact", "bfloat16", 1),
+    "granite_swa_moe": ("GraniteMoeSWAConfig", dict(
+        num_hidden_layers=4, sliding_window=24, embedding_multiplier=6.0, residual_multiplier=0.4,
+        attention_multiplier=0.25, logits_scaling=3.0, num_local_experts=6, num_experts_per_tok=2,
+        intermediate_size=64, shared_intermediate_size=32), "refact", "bfloat16", 1),
     "hunyuan_dense": ("HunYuanDenseV1Config", dict(head_dim=32), "hunyuan-dense", "bfloat16", 1),
     "hunyuan_dense_ntk": ("HunYuanDenseV1Config", dict(
         head_dim=16, max_position_embeddings=32768, rope_parameters=dict(

@@ -101,7 +101,10 @@ static const char *const families[] = {"olmoe",
                                        "phimoe_bias",
                                        "apertus",
                                        "granite_swa",
-                                       "smallthinker"};
+                                       "smallthinker",
+                                       "qwen3next_qkvz",
+                                       "mimo2_qkv",
+                                       "granite_swa_shared"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */

@@ -163,7 +163,7 @@ typedef struct mnem_transformer {
     int32_t rope_factors; /* tensor index of rope_freqs.weight, or -1 */
     bool wide_qk_norm;    /* over all heads of a token at once */
     bool rms_norms;       /* norms take no mean away, though the architecture's usually do */
-    bool gate_in_up;      /* one matrix of 2 ff rows: gate, then up */
+    bool gate_in_up;      /* one matrix of 2 ff (or ff_shared) rows: gate, then up */
     /* Zero: the architecture doesn't have this. */
     int32_t window;                 /* positions that a token attends to in a layer with a window */
     float window_rope_base;         /* layers with a window: this base, no scaling */

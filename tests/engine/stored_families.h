@@ -35,7 +35,9 @@
     "mistral4", "mistral4_dense", \
     "llama4", "llama4_two", "phimoe", "phimoe_bias", "apertus", "apertus_wide", \
     "granite_swa", "granite_swa_own", "smallthinker", "smallthinker_all", \
-    "gemma3n", "gemma3n_two"
+    "gemma3n", "gemma3n_two", "qwen3next_qkvz", "qwen3next_one_qkvz", \
+    "mimo2_qkv", "mimo2_same_qkv", "granite_swa_moe", "granite_swa_shared", \
+    "granite_swa_shared_one"
 /* clang-format on */
 
 #endif

@@ -90,22 +90,41 @@ static void compare(const char *family, float ours[ROWS][VOCAB]) {
     if (!(sqrt(difference / size) <= 1e-4)) fail_msg("%s: logits differ", family);
 }
 
+static void run_text(const char *family, float logits[ROWS][VOCAB]) {
+    int32_t ids[TOKENS];
+    engine_case c;
+    mnem_sequence *sequence;
+    const mnem_engine_options o = {.kv = MNEM_KV_F32, .threads = 2, .chunk = 64};
+    text(ids);
+    engine_case_open(&c, path_of(family), 0, &o);
+    must(mnem_sequence_create(c.engine, &sequence));
+    const mnem_step_part part = {sequence, ids, TOKENS, 0};
+    rows kept = {logits};
+    must(mnem_engine_step(c.engine, &part, 1, keep_fifth, &kept));
+    engine_case_close(&c);
+}
+
 static void logits_are_those_of_transformers(void **state) {
     (void)state;
     for (int f = 0; f < FAMILIES; f++) {
         static float logits[ROWS][VOCAB];
-        int32_t ids[TOKENS];
-        engine_case c;
-        mnem_sequence *sequence;
-        const mnem_engine_options o = {.kv = MNEM_KV_F32, .threads = 2, .chunk = 64};
-        text(ids);
-        engine_case_open(&c, path_of(families[f]), 0, &o);
-        must(mnem_sequence_create(c.engine, &sequence));
-        const mnem_step_part part = {sequence, ids, TOKENS, 0};
-        rows kept = {logits};
-        must(mnem_engine_step(c.engine, &part, 1, keep_fifth, &kept));
-        engine_case_close(&c);
+        run_text(families[f], logits);
         compare(families[f], logits);
+    }
+}
+
+/* Files that have one matrix in the place of several, and the same numbers. */
+static void bits_do_not_depend_on_how_a_file_joins_matrices(void **state) {
+    (void)state;
+    static const char *const pairs[][2] = {{"qwen3next", "qwen3next_qkvz"},
+                                           {"qwen3next_one", "qwen3next_one_qkvz"},
+                                           {"mimo2", "mimo2_qkv"},
+                                           {"mimo2_same", "mimo2_same_qkv"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        static float apart[ROWS][VOCAB], joined[ROWS][VOCAB];
+        run_text(pairs[i][0], apart);
+        run_text(pairs[i][1], joined);
+        if (memcmp(apart, joined, sizeof apart) != 0) fail_msg("%s", pairs[i][1]);
     }
 }
 
@@ -220,6 +239,7 @@ static void a_saved_text_goes_on_in_a_context_beyond_the_top_k(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logits_are_those_of_transformers),
+        cmocka_unit_test(bits_do_not_depend_on_how_a_file_joins_matrices),
         cmocka_unit_test(a_saved_text_goes_on_in_a_context_beyond_the_top_k),
         cmocka_unit_test(bits_do_not_depend_on_memory_chunks_threads_or_company),
     };

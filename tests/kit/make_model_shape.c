@@ -5,9 +5,7 @@
 
 static bool is_gate_in_up(const mnem__architecture *a) {
     for (const mnem__layer_part *part = a->parts; part->out; part++)
-        if (mnem__part_is_gated(part) && mnem__part_inputs(part) == 1 && !part->of_layer &&
-            !part->router)
-            return true;
+        if (mnem__part_joins_gate(part)) return true;
     return false;
 }
 

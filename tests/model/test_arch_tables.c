@@ -246,10 +246,11 @@ static void parts_are_of_kinds_that_the_programs_have(void **state) {
             continue;
         }
         if (part->core == MNEM_OP_DELTA) {
-            assert_true(inputs >= 3 && part->a && part->dt_bias);
+            assert_true(inputs >= 2 && part->a && part->dt_bias);
             assert_true(part->decay_b ? inputs == 6 && part->gate_b && part->convs[2]
                                       : part->weight != MNEM__ROLE_NONE);
-            assert_int_equal(inputs == 3, part->in[2] == MNEM__ROLE_BETA_ALPHA);
+            assert_int_equal(inputs < 4, part->in[inputs - 1] == MNEM__ROLE_BETA_ALPHA);
+            assert_int_equal(inputs == 2, part->in[0] == MNEM__ROLE_STATE_IN);
             assert_true(part->state_norm && a->takes & MNEM__TAKES_STATES);
             continue;
         }

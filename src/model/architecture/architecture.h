@@ -127,7 +127,7 @@ typedef struct mnem__layer_part {
     mnem__role choice_bias;
     mnem__role latent_down, latent_up;   /* before and behind the experts; or NONE */
     mnem__role shared_in[2], shared_out; /* of the expert that every token uses; or NONE. Without
-                                            a gate the second is NONE */
+                                            a gate, or with both in one, the second is NONE */
     mnem__role shared_gate;              /* how much of it */
     bool early;       /* the router reads x as the layer begins with it, not this part's norm */
     bool shared_mean; /* the mean of that expert and the others, not their sum */
@@ -151,6 +151,12 @@ static inline int mnem__part_inputs(const mnem__layer_part *part) {
 static inline bool mnem__part_is_gated(const mnem__layer_part *part) {
     return part->core == MNEM_OP_SILU_MUL || part->core == MNEM_OP_GELU_MUL ||
            part->core == MNEM_OP_SWIGLU_MUL || part->core == MNEM_OP_RELU_MUL;
+}
+
+/* Whether one matrix makes gate and up, of this part or of the expert that every token uses. */
+static inline bool mnem__part_joins_gate(const mnem__layer_part *part) {
+    if (!mnem__part_is_gated(part) || part->of_layer) return false;
+    return part->router ? part->shared_out && !part->shared_in[1] : mnem__part_inputs(part) == 1;
 }
 
 /* Whether layers without a window turn no heads: where others have one, or in any case. */
@@ -225,8 +231,9 @@ typedef struct mnem__architecture {
     float mixer;                  /* route.mixer */
     bool weights_on_input;        /* route.on_input */
     int32_t split_scale_layers;   /* a model of so many scales scores by (embd / heads)^-1/2 */
-    const char *other;            /* the table of files that have other_key, not 0 */
-    const char *other_key;
+    const char *other;     /* the table of files that have other_key, not 0, or such a tensor */
+    const char *other_key; /* NULL: other_role */
+    mnem__role other_role;
     bool normalized_weights; /* of the experts used, where a file doesn't say */
     bool sigmoid_weights;    /* so too */
     bool groups_by_pairs;    /* groups of experts are chosen by their two best in any case */

@@ -44,6 +44,8 @@
     X(nemotron_h_latent)                                                                           \
     X(apertus)                                                                                     \
     X(granite_swa)                                                                                 \
+    X(granite_swa_moe)                                                                             \
+    X(granite_swa_shared)                                                                          \
     X(olmoe)                                                                                       \
     X(mixtral)                                                                                     \
     X(qwen2moe)                                                                                    \
@@ -53,6 +55,7 @@
     X(granitemoe_shared)                                                                           \
     X(qwen35moe)                                                                                   \
     X(qwen3next)                                                                                   \
+    X(qwen3next_qkvz)                                                                              \
     X(lfm2moe)                                                                                     \
     X(glm4moe)                                                                                     \
     X(minimax_m2)                                                                                  \
@@ -65,6 +68,7 @@
     X(exaone_moe)                                                                                  \
     X(afmoe)                                                                                       \
     X(mimo2)                                                                                       \
+    X(mimo2_qkv)                                                                                   \
     X(step35)                                                                                      \
     X(laguna)                                                                                      \
     X(hy_v3)                                                                                       \

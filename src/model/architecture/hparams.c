@@ -398,8 +398,7 @@ static mnem_status take_keys(const mnem_model *model, const mnem__architecture *
     t->unturned = architecture->unturned;
     t->output_gate = architecture->output_gate;
     for (const mnem__layer_part *part = architecture->parts; part->out; part++)
-        t->gate_in_up |= mnem__part_is_gated(part) && mnem__part_inputs(part) == 1 &&
-                         !part->of_layer && !part->router;
+        t->gate_in_up |= mnem__part_joins_gate(part);
     mnem_status status = check_neutral(&r, architecture);
     if (status == MNEM_OK) status = mnem__hparams_trunk(&r, architecture, t);
     if (status == MNEM_OK)
@@ -442,11 +441,21 @@ static mnem_status refuse_architecture(const mnem_model *model, const mnem_value
         mnem__gguf_printable(value->text.bytes, value->text.length, text, sizeof text));
 }
 
+static bool has_role(const mnem_model *model, mnem__role role) {
+    int32_t layer;
+    mnem_tensor_info info;
+    for (uint32_t i = 0; mnem_model_tensor_get(model, i, &info); i++)
+        if (mnem__role_find(info.name, &layer) == role) return true;
+    return false;
+}
+
 /* Some files of one name need another table. */
 static bool is_other(const mnem_model *model, const mnem__architecture *a, const char *prefix) {
     mnem__key_reader r = {.model = model, .prefix = prefix};
     mnem_value value;
-    return a->other && mnem__key_find(&r, a->other_key, &value) && value.u > 0;
+    if (!a->other) return false;
+    if (a->other_role) return has_role(model, a->other_role);
+    return mnem__key_find(&r, a->other_key, &value) && value.u > 0;
 }
 
 static mnem_status take_model(const mnem_model *model, mnem_transformer *t) {
@@ -462,7 +471,7 @@ static mnem_status take_model(const mnem_model *model, mnem_transformer *t) {
     MNEM__TRY(mnem__gguf_check_model(model));
     const mnem__architecture *architecture = mnem__architecture_find(value.text.bytes);
     if (!architecture) return refuse_architecture(model, &value);
-    if (is_other(model, architecture, value.text.bytes))
+    while (is_other(model, architecture, value.text.bytes))
         architecture = mnem__architecture_find(architecture->other);
     snprintf(t->architecture, sizeof t->architecture, "%s", architecture->names[0]);
     mnem_status status = take_keys(model, architecture, value.text.bytes, t);

@@ -99,18 +99,6 @@ static mnem_status take_rank(mnem__key_reader *r, mnem_transformer *t) {
                            &t->state_rank);
 }
 
-/* The first files of Qwen3-Next have queries, keys, values and gates in one matrix. */
-static mnem_status check_layout(const mnem__key_reader *r, const mnem_transformer *t) {
-    int32_t layer = 0;
-    while (layer < t->layers && !mnem_layer_is(&t->recurrent, layer)) layer++;
-    if (t->state_scans || mnem__role_tensor(r->model, MNEM__ROLE_STATE_IN, layer) < 0)
-        return MNEM_OK;
-    return mnem__fail(MNEM_UNSUPPORTED,
-                      "%s: an older file, with queries, keys, values and gates in one matrix "
-                      "(ssm_in), is not supported; convert its folder again, or use a newer file",
-                      r->model->path);
-}
-
 /* KDA: a state for each head, as wide as it is long. */
 static mnem_status take_channels(mnem__key_reader *r, mnem_transformer *t) {
     t->state_channels = true;
@@ -134,7 +122,6 @@ mnem_status mnem__hparams_states(mnem__key_reader *r, const mnem__architecture *
     t->state_beside = a->state_beside;
     t->state_scans = part->core == MNEM_OP_SCAN;
     MNEM__TRY(take_schedule(r, a, t));
-    MNEM__TRY(check_layout(r, t));
     MNEM__TRY(
         mnem__take_size(r, "ssm.conv_kernel", 2, MNEM_CONV_LENGTH_MAX, required, &t->conv_length));
     if (part->decay_b) return take_channels(r, t);

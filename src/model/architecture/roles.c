@@ -59,7 +59,7 @@ static const mnem__role_info infos[MNEM__ROLES] = {
                                  BIAS(DOWN_EXPERTS), PRECISION(BETTER)},
     [MNEM__ROLE_LATENT_UP] = {MATRIX("ffn_latent_up.weight", "experts", EMBD, EMBD_EXPERT)},
     [MNEM__ROLE_GATE_SHARED] = {MATRIX("ffn_gate_shexp.weight", "shared gate", FF_SHARED, EMBD)},
-    [MNEM__ROLE_UP_SHARED] = {MATRIX("ffn_up_shexp.weight", "shared up", FF_SHARED, EMBD)},
+    [MNEM__ROLE_UP_SHARED] = {MATRIX("ffn_up_shexp.weight", "shared up", UP_SHARED, EMBD)},
     [MNEM__ROLE_DOWN_SHARED] = {MATRIX("ffn_down_shexp.weight", "shared down", EMBD, FF_SHARED),
                                 PRECISION(BETTER)},
     [MNEM__ROLE_LAYER_GATE] = {MATRIX("inp_gate.weight", "layer gate", LAYER, EMBD)},
@@ -198,6 +198,7 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_2_FF_EXPERT: return 2 * (int64_t)t->ff_expert;
     case MNEM__WIDTH_EMBD_EXPERT: return t->embd_expert ? t->embd_expert : t->embd;
     case MNEM__WIDTH_FF_SHARED: return t->ff_shared;
+    case MNEM__WIDTH_UP_SHARED: return t->gate_in_up ? 2 * (int64_t)t->ff_shared : t->ff_shared;
     case MNEM__WIDTH_HEADS: return t->heads;
     case MNEM__WIDTH_OUT: return t->heads * given;
     case MNEM__WIDTH_Q_LATENT: return t->latent_q;
@@ -213,7 +214,8 @@ static int64_t width_get(mnem__width width, const mnem_transformer *t) {
     case MNEM__WIDTH_STATE_COLUMNS: return t->state_columns;
     case MNEM__WIDTH_STATE_OUT: return inner;
     case MNEM__WIDTH_GATES: return t->state_heads ? inner : t->head_gates ? t->heads : q;
-    case MNEM__WIDTH_STATE_IN: return t->state_rank ? 2 * inner : scanned + t->state_heads;
+    case MNEM__WIDTH_STATE_IN:
+        return t->state_rank ? 2 * inner : t->state_scans ? scanned + t->state_heads : scanned;
     case MNEM__WIDTH_STATE_X: return t->state_rank + 2 * (int64_t)t->state_rows;
     case MNEM__WIDTH_STATE_RANK: return t->state_rank;
     case MNEM__WIDTH_STATE_ROWS: return t->state_rows;

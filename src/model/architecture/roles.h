@@ -26,7 +26,8 @@ typedef enum mnem__role {
     MNEM__ROLE_O,
     MNEM__ROLE_CONV_IN, /* gates b and c, and x, below each other */
     MNEM__ROLE_CONV_OUT,
-    MNEM__ROLE_STATE_IN,   /* of a scan: gate, x, B, C and steps below each other; or x, gate */
+    MNEM__ROLE_STATE_IN,   /* of a scan: gate, x, B, C and steps below each other; or x, gate; of a
+                            * delta net, group by group: queries, keys, values, gates */
     MNEM__ROLE_STATE_X,    /* of Mamba 1, from the convolved x: what steps are made of, B, C */
     MNEM__ROLE_STATE_STEP, /* and steps of that */
     MNEM__ROLE_STATE_GATE, /* of what a recurrent layer gives, or attention */
@@ -161,6 +162,7 @@ typedef enum mnem__width {
     MNEM__WIDTH_2_FF_EXPERT,
     MNEM__WIDTH_EMBD_EXPERT,
     MNEM__WIDTH_FF_SHARED,
+    MNEM__WIDTH_UP_SHARED, /* the same, twice with the gate in it */
     MNEM__WIDTH_HEADS,
     MNEM__WIDTH_OUT, /* heads * what each gives: head_dim, value_dim */
     MNEM__WIDTH_Q_LATENT,

@@ -551,6 +551,23 @@ MODELS |= {
                                                  partial_rotary_factor=1.0)))),
 }
 
+MODELS |= {
+    "granite_swa_moe": ("GraniteMoeSWAConfig", dict(
+        GRANITE_SWA, **MIXED, num_local_experts=6, num_experts_per_tok=2,
+        layer_rope_theta=[0, 10000.0, 10000.0, 0])),
+    "granite_swa_shared": ("GraniteMoeSWAConfig", dict(
+        GRANITE_SWA, **MIXED, num_local_experts=6, num_experts_per_tok=3,
+        shared_intermediate_size=24, tie_word_embeddings=False,
+        layer_rope_theta=[10000.0, 0, 10000.0, 10000.0])),
+    "granite_swa_shared_one": ("GraniteMoeSWAConfig", dict(
+        GRANITE_SWA, intermediate_size=48, num_local_experts=4, num_experts_per_tok=1,
+        shared_intermediate_size=16, sliding_window=16, num_key_value_heads=4,
+        layer_types=["sliding_attention", "full_attention", "full_attention",
+                     "sliding_attention"])),
+}
+MODELS |= {n + "_qkvz": MODELS[n] for n in ("qwen3next", "qwen3next_one")}
+MODELS |= {n + "_qkv": MODELS[n] for n in ("mimo2", "mimo2_same")}
+
 POOLED = ["llama_tied", "lfm2"]
 
 
@@ -705,8 +722,44 @@ def transpose_experts(folder):
     safetensors.torch.save_file(tensors, path, metadata=dict(format="pt"))
 
 
+def joins_qkvz(modify):
+    """As the first files of Qwen3-Next: the folder's matrix as it is."""
+    def modified(self, data, name, bid):
+        if "in_proj_qkvz.weight" in name:
+            yield f"blk.{bid}.ssm_in.weight", data
+        else:
+            yield from modify(self, data, name, bid)
+    return modified
+
+
+def joins_qkv(modify):
+    """Queries, keys and values below each other."""
+    kept = {}
+
+    def modified(self, data, name, bid):
+        part = name.split("self_attn.")[-1].removesuffix("_proj.weight")
+        if part in ("q", "k", "v"):
+            kept[bid, part] = data
+            if all((bid, p) in kept for p in "qkv"):
+                yield f"blk.{bid}.attn_qkv.weight", torch.cat([kept[bid, p] for p in "qkv"])
+        else:
+            yield from modify(self, data, name, bid)
+    return modified
+
+
+# Models whose files have one matrix in the place of several; the same weights without the ending.
+JOINED = dict(_qkvz=joins_qkvz, _qkv=joins_qkv)
+
+
+def unjoined(name):
+    for ending in JOINED:
+        name = name.removesuffix(ending)
+    return name
+
+
 def convert(converter, folder, out):
     found = converter.get_model_class
+    joins = JOINED.get(out.stem.removeprefix(unjoined(out.stem)))
 
     def patched(*args, **kwargs):
         cls = found(*args, **kwargs)
@@ -719,6 +772,9 @@ def convert(converter, folder, out):
             cls.Ministral3Model.set_vocab = cls.Mistral4Model.set_vocab = write_vocabulary
             cls.set_vocab = lambda self: self.impl.set_vocab()
             cls.Mistral4Model.set_gguf_parameters = write_temperature
+        if joins:
+            cls = type(cls.__name__, (cls,), dict(model_arch=cls.model_arch,
+                                                  modify_tensors=joins(cls.modify_tensors)))
         return cls
 
     converter.get_model_class = patched
@@ -822,7 +878,7 @@ def describe(kind, changes):
 
 def make(converter, name):
     kind, changes = MODELS[name]
-    torch.manual_seed(sum(name.encode()))
+    torch.manual_seed(sum(unjoined(name).encode()))
     own = kind == "SmallThinker"
     config = None if own else describe(kind, changes)
     encoder, sees = "bert" in name, "vision_config" in changes
@@ -861,7 +917,7 @@ def make(converter, name):
             transpose_experts(Path(folder))
         if kind == "KimiLinearConfig":
             describe_kimi(Path(folder))
-        if kind in ("PhimoeConfig", "GraniteSWAConfig"):
+        if kind in ("PhimoeConfig", "GraniteSWAConfig", "GraniteMoeSWAConfig"):
             change_config(Path(folder), kind)
         if kind == "GraniteMoeHybridConfig":
             name_layers(Path(folder))

@@ -172,6 +172,8 @@ CLASSES |= {
         mlp_layer_types=["dense"] + ["sparse"] * 5)),
     "ApertusForCausalLM": ("apertus", "ApertusConfig", "apertus", dict(rope_parameters=PLAIN)),
     "GraniteSWAForCausalLM": ("granite_swa", "GraniteSWAConfig", "granite_swa", {}),
+    "GraniteMoeSWAForCausalLM": ("granitemoe_swa", "GraniteMoeSWAConfig", "granite_swa experts",
+                                 dict(num_local_experts=4, shared_intermediate_size=32)),
     "PhimoeForCausalLM": ("phimoe", "PhimoeConfig", "phimoe", dict(num_local_experts=4)),
     "Llama4ForCausalLM": ("llama4", "Llama4TextConfig", "llama4", dict(
         num_local_experts=4, num_experts_per_tok=2, intermediate_size=16, intermediate_size_mlp=FF,
@@ -449,8 +451,9 @@ OWN = {  # where a class differs
             ("fixed", BAD_TYPES), ("fixed", FULL)]),
     "ApertusForCausalLM": dict(hidden_act=[("fixed", "silu")],
                                rope_parameters=ROPE + LLAMA3 + [("size", None)]),
-    "GraniteSWAForCausalLM": dict(head_dim=[("inert", 16)], layer_types=[
-        ("read", UNEVEN), ("read", SLIDING), ("read", FULL), ("fixed", BAD_TYPES)]),
+    **{name: dict(head_dim=[("inert", 16)], layer_types=[
+        ("read", UNEVEN), ("read", SLIDING), ("read", FULL), ("fixed", BAD_TYPES)])
+       for name in ("GraniteSWAForCausalLM", "GraniteMoeSWAForCausalLM")},
     "Cohere2MoeForCausalLM": dict(
         norm_topk_prob=[("inert", False)], sliding_window=WINDOW + [("read", None)],
         layer_types=[
@@ -819,6 +822,14 @@ def layer(kind, i, p):
             attention(p) + heads_norms(p) + linear(p + "mlp.up_proj", FF, EMBD) + \
             linear(p + "mlp.down_proj", EMBD, FF) + [
                 (f"{p}mlp.act_fn.{w}", [1]) for w in ("alpha_n", "alpha_p", "beta", "eps")]
+    if kind == "granite_swa experts":
+        b = p + "block_sparse_moe."
+        return both + attention(p) + [(p + "self_attn.sinks", [HEADS])] + \
+            linear(b + "router", 4, EMBD) + [
+                (b + "experts.gate_up_proj", [4, 2 * FF, EMBD]),
+                (b + "experts.down_proj", [4, EMBD, FF])] + \
+            linear(p + "shared_mlp.input_linear", 64, EMBD) + \
+            linear(p + "shared_mlp.output_linear", EMBD, 32)
     if kind == "granite_swa":
         return layer("llama", i, p) + [(p + "self_attn.sinks", [HEADS])]
     if kind == "cohere_moe":

@@ -251,6 +251,39 @@
         .output_gate = true, .state_tiled = true,                                                  \
         .takes = MNEM__TAKES_STATES | MNEM__TAKES_SECTIONS
 
+/* Narrow values, windows with a sink in each head, dense layers first, then experts. */
+#define MNEM__LIST_MIMO2                                                                           \
+    MNEM__IN(WINDOWED, SINKS), MNEM__HAS(O), MNEM__HAS(FFN_NORM), MNEM__LIST_LEADING,              \
+        MNEM__LIST_LATER, MNEM__LIST_END
+#define MNEM__LIKE_MIMO2                                                                           \
+    MNEM__LIKE_LLAMA,                                                                              \
+        .turn = MNEM__TURN_HALVES,                                                                 \
+        .tensors = {MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM), MNEM__LIST_QKV, MNEM__LIST_MIMO2}, \
+        MNEM__LATER_MIXTURE, .parts[0].sinks = MNEM__ROLE_SINKS, .sigmoid_weights = true,          \
+        .normalized_weights = true,                                                                \
+        .takes = MNEM__TAKES_EXPERTS | MNEM__TAKES_KINDS | MNEM__TAKES_NARROW_VALUES
+
+/* Granite with windows, a sink in each head, and layers that turn no heads. */
+#define MNEM__LIST_GRANITE_SWA                                                                     \
+    MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM), MNEM__LIST_QKV, MNEM__LIST_QKV_MAY_HAVE_BIAS,      \
+        MNEM__HAS(SINKS), MNEM__HAS(O), MNEM__MAY_HAVE(O_BIAS, OUT_BIAS), MNEM__HAS(FFN_NORM)
+#define MNEM__LIST_GRANITE_SWA_END MNEM__LIST_END, MNEM__MAY_HAVE(ROPE_FACTORS, ROPE_FACTORS)
+#define MNEM__LIKE_GRANITE_SWA                                                                     \
+    MNEM__LIKE_LLAMA,                                                                              \
+        .tensors = {MNEM__LIST_GRANITE_SWA, MNEM__LIST_GATED, MNEM__LIST_GRANITE_SWA_END},         \
+        .parts[0].sinks = MNEM__ROLE_SINKS, .windows_behind = 4,                                   \
+        .takes = MNEM__TAKES_SCALES | MNEM__TAKES_TURNS
+
+/* The same with experts whose gates and ups are one matrix. */
+#define MNEM__LIST_GRANITE_SWA_MOE                                                                 \
+    MNEM__LIST_GRANITE_SWA, MNEM__HAS(ROUTER), MNEM__HAS(GATE_UP_EXPERTS), MNEM__HAS(DOWN_EXPERTS)
+#define MNEM__LIKE_GRANITE_SWA_MOE                                                                 \
+    MNEM__LIKE_GRANITE_SWA, .tensors = {MNEM__LIST_GRANITE_SWA_MOE, MNEM__LIST_GRANITE_SWA_END},   \
+                            .parts[1] = MNEM__MIXTURE,                                             \
+                            .parts[1].in = {MNEM__ROLE_GATE_UP_EXPERTS},                           \
+                            .normalized_weights = true,                                            \
+                            .takes = MNEM__TAKES_SCALES | MNEM__TAKES_TURNS | MNEM__TAKES_EXPERTS
+
 /* A selective scan in each layer, and nothing beside it. */
 #define MNEM__LIKE_MAMBA2                                                                          \
     .epsilon_key = "attention.layer_norm_rms_epsilon", .norm = MNEM_OP_RMS_NORM,                   \

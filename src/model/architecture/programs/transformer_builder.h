@@ -69,6 +69,23 @@ static inline int32_t layer_states(const builder *b) {
     return layer_pages(b) + (b->t->state_beside && !b->alone ? layers : 0);
 }
 
+/* Of [T, width] f32, n columns from the first-th on. */
+static inline int32_t columns_in(builder *b, int32_t of, int64_t width, int64_t first, int64_t n) {
+    mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, b->o->tokens, n);
+    desc.stride[0] = width * (int64_t)sizeof(float);
+    desc.offset = first * (int64_t)sizeof(float);
+    return mnem_graph_view(b->graph, of, &desc);
+}
+
+/* Of [T, width] f32, heads of n columns each, side by side from the first-th column on. */
+static inline int32_t heads_in(builder *b, int32_t of, int64_t width, int64_t first, int64_t heads,
+                               int64_t n) {
+    mnem_tensor desc = mnem_tensor_3d(MNEM_TYPE_F32, b->o->tokens, heads, n);
+    desc.stride[0] = width * (int64_t)sizeof(float);
+    desc.offset = first * (int64_t)sizeof(float);
+    return mnem_graph_view(b->graph, of, &desc);
+}
+
 static inline mnem_tensor_info matrix_info(const builder *b, int32_t handle) {
     mnem_tensor_info info;
     mnem__transformer_matrix(b->o->map, handle, &info);

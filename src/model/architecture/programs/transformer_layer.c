@@ -233,7 +233,7 @@ static qkv add_gathered_qkv(builder *b, const mnem__layer_part *part) {
 
 static qkv add_qkv(builder *b, const mnem__layer_part *part) {
     if (norm_gathers(b)) return add_gathered_qkv(b, part);
-    const int32_t heads = b->t->heads, kv_heads = b->t->kv_heads, width = heads + 2 * kv_heads;
+    const int32_t heads = b->t->heads, kv_heads = b->t->kv_heads;
     int32_t out[MNEM__PART_INPUTS] = {0};
     qkv in = {0};
     const int count = mnem__add_products(b, part, out);
@@ -244,9 +244,11 @@ static qkv add_qkv(builder *b, const mnem__layer_part *part) {
         in.k = out[1] ? heads_view(b, out[1], kv_heads) : 0;
         in.v = in.k;
     } else if (count == 1) {
-        in.q = heads_part(b, out[0], width, 0, heads);
-        in.k = heads_part(b, out[0], width, heads, kv_heads);
-        in.v = heads_part(b, out[0], width, heads + kv_heads, kv_heads);
+        const int64_t n = b->t->head_dim, given = given_by_head(b), keys = heads * n;
+        const int64_t values = keys + kv_heads * n, width = values + kv_heads * given;
+        in.q = heads_in(b, out[0], width, 0, heads, n);
+        in.k = heads_in(b, out[0], width, keys, kv_heads, n);
+        in.v = heads_in(b, out[0], width, values, kv_heads, given);
     } else {
         in.q_flat = out[0];
         in.k_flat = out[1];
@@ -360,14 +362,6 @@ static inputs add_attention(builder *b, const mnem__layer_part *part) {
                               made_in(type, narrow ? add_narrowed(b, flat) : flat));
 }
 
-/* Columns of gate and up, [T, F] each, in a product [T, 2 F]. */
-static int32_t half_of(builder *b, int32_t of, int64_t first) {
-    mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, b->o->tokens, b->t->ff);
-    desc.stride[0] *= 2;
-    desc.offset = first * (int64_t)sizeof(float);
-    return mnem_graph_view(b->graph, of, &desc);
-}
-
 float mnem__add_limit(const builder *b, bool experts) {
     if (!(b->architecture->takes & MNEM__TAKES_LIMITS)) return 0;
     return mnem__hparams_limit(b->o->map->model, b->architecture, b->layer, experts);
@@ -378,8 +372,9 @@ static inputs add_activation(builder *b, const mnem__layer_part *part) {
     int32_t in[MNEM__PART_INPUTS] = {0};
     mnem__add_products(b, part, in);
     if (b->t->gate_in_up) {
-        in[1] = half_of(b, in[0], b->t->ff);
-        in[0] = half_of(b, in[0], 0);
+        const int32_t both = in[0], width = b->t->ff;
+        in[0] = columns_in(b, both, 2 * width, 0, width);
+        in[1] = columns_in(b, both, 2 * width, width, width);
     }
     mnem__add_cut(b, in[0]);
     const char *name = mnem__part_is_gated(part) ? "gated" : "gelu";

@@ -143,8 +143,15 @@ static inputs add_shared_core(builder *b, const mnem__layer_part *part, inputs n
     const int64_t width = matrix_info(b, down).shape[1];
     int32_t in[2] = {0};
     for (int i = 0; i < shared_inputs(part); i++) {
-        in[i] = value_2d(b, mnem__role_get(part->shared_in[i])->text, MNEM_TYPE_F32, width);
-        add_matmul(b, layer_handle(b, part->shared_in[i]), n, 0, in[i], false);
+        const int32_t handle = layer_handle(b, part->shared_in[i]);
+        in[i] = value_2d(b, mnem__role_get(part->shared_in[i])->text, MNEM_TYPE_F32,
+                         matrix_info(b, handle).shape[0]);
+        add_matmul(b, handle, n, 0, in[i], false);
+    }
+    if (mnem__part_joins_gate(part)) {
+        const int32_t both = in[0];
+        in[0] = columns_in(b, both, 2 * width, 0, width);
+        in[1] = columns_in(b, both, 2 * width, width, width);
     }
     const mnem_type type = type_before(b, down);
     const int32_t gated = type == MNEM_TYPE_A8 ? value_2d(b, "shared", type, width) : in[0];

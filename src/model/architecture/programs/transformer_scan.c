@@ -17,23 +17,6 @@
  * both; or in attention beside it, whose keys and values are of every token, too. */
 #include "model/architecture/programs/transformer_builder.h"
 
-/* n columns from the first-th on, of [T, width] f32. */
-static int32_t columns_of(builder *b, int32_t of, int64_t width, int64_t first, int64_t n) {
-    mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, b->o->tokens, n);
-    desc.stride[0] = width * (int64_t)sizeof(float);
-    desc.offset = first * (int64_t)sizeof(float);
-    return mnem_graph_view(b->graph, of, &desc);
-}
-
-/* The same, of heads of n columns each. */
-static int32_t heads_of(builder *b, int32_t of, int64_t width, int64_t first, int64_t heads,
-                        int64_t n) {
-    mnem_tensor desc = mnem_tensor_3d(MNEM_TYPE_F32, b->o->tokens, heads, n);
-    desc.stride[0] = width * (int64_t)sizeof(float);
-    desc.offset = first * (int64_t)sizeof(float);
-    return mnem_graph_view(b->graph, of, &desc);
-}
-
 /* A vector of the file as rows of n. */
 static int32_t vector_rows(builder *b, mnem__role role, int64_t rows, int64_t n) {
     const mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, rows, n);
@@ -65,7 +48,7 @@ static int32_t add_state_scan(builder *b, const mnem__layer_part *part, scanned 
                   offset = (int64_t)mnem_conv_page_bytes(mnem__state_width(t), t->conv_length);
     const int32_t out = value_2d(b, "state", MNEM_TYPE_F32, inner);
     const int32_t by_head =
-        t->state_rank ? out : heads_of(b, out, inner, 0, t->state_heads, t->state_columns);
+        t->state_rank ? out : heads_in(b, out, inner, 0, t->state_heads, t->state_columns);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_SCAN, .state_offset = (uint64_t)offset},
                              .in = {in.x, in.dt, in.b, in.c, in.a, layer_vector(b, part->skip),
                                     layer_vector(b, part->dt_bias)},
@@ -91,16 +74,16 @@ static inputs add_by_heads(builder *b, const mnem__layer_part *part) {
     const int32_t groups = t->state_groups, n = t->state_rows;
     int32_t in[MNEM__PART_INPUTS];
     mnem__add_products(b, part, in);
-    const int32_t mixed = columns_of(b, in[0], all, inner, width);
+    const int32_t mixed = columns_in(b, in[0], all, inner, width);
     add_conv(b, part, mixed, mixed);
-    const scanned s = {.x = heads_of(b, in[0], all, inner, t->state_heads, t->state_columns),
-                       .dt = columns_of(b, in[0], all, inner + width, t->state_heads),
-                       .b = heads_of(b, in[0], all, keys, groups, n),
-                       .c = heads_of(b, in[0], all, keys + (int64_t)groups * n, groups, n),
+    const scanned s = {.x = heads_in(b, in[0], all, inner, t->state_heads, t->state_columns),
+                       .dt = columns_in(b, in[0], all, inner + width, t->state_heads),
+                       .b = heads_in(b, in[0], all, keys, groups, n),
+                       .c = heads_in(b, in[0], all, keys + (int64_t)groups * n, groups, n),
                        .a = layer_vector(b, part->a)};
     const int32_t y = add_state_scan(b, part, s);
-    const inputs made = add_gate(b, MNEM_TYPE_F32, columns_of(b, in[0], all, 0, inner), y);
-    const int32_t by_group = heads_of(b, y, inner, 0, groups, inner / groups);
+    const inputs made = add_gate(b, MNEM_TYPE_F32, columns_in(b, in[0], all, 0, inner), y);
+    const int32_t by_group = heads_in(b, y, inner, 0, groups, inner / groups);
     if (!layer_vector(b, part->state_norm)) return made;
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = t->epsilon},
                              .in = {by_group, layer_vector(b, part->state_norm)},
@@ -133,12 +116,12 @@ static inputs add_by_columns(builder *b, const mnem__layer_part *part) {
     int32_t in[MNEM__PART_INPUTS];
     mnem__add_products(b, part, in);
     const int32_t x = value_2d(b, "convolved", MNEM_TYPE_F32, inner);
-    add_conv(b, part, columns_of(b, in[0], 2 * inner, 0, inner), x);
+    add_conv(b, part, columns_in(b, in[0], 2 * inner, 0, inner), x);
     const int32_t all = add_product(b, part->x, x, made_of_x);
-    const int32_t d = columns_of(b, all, made_of_x, 0, rank);
+    const int32_t d = columns_in(b, all, made_of_x, 0, rank);
     scanned s = {.x = x,
-                 .b = columns_of(b, all, made_of_x, rank, n),
-                 .c = columns_of(b, all, made_of_x, rank + n, n),
+                 .b = columns_in(b, all, made_of_x, rank, n),
+                 .c = columns_in(b, all, made_of_x, rank + n, n),
                  .a = vector_rows(b, part->a, inner, n)};
     norm_columns(b, d, part->x_norms[0]);
     norm_columns(b, s.b, part->x_norms[1]);
@@ -146,7 +129,7 @@ static inputs add_by_columns(builder *b, const mnem__layer_part *part) {
     s.dt = add_product(b, part->step, d, inner);
     const int32_t y = add_state_scan(b, part, s);
     const mnem_type type = type_before(b, layer_handle(b, part->out));
-    return add_gate(b, type, columns_of(b, in[0], 2 * inner, inner, inner), y);
+    return add_gate(b, type, columns_in(b, in[0], 2 * inner, inner, inner), y);
 }
 
 inputs mnem__add_scan(builder *b, const mnem__layer_part *part) {

@@ -50,6 +50,20 @@ static const mnem__hf_name smallthinker[] = {
     {"block_sparse_moe.experts.*.gate", "ffn_gate_exps", MNEM__HF_STACK},
     {"block_sparse_moe.experts.*.up", "ffn_up_exps", MNEM__HF_STACK},
     {0}};
+/* Older folders name a router's layer, and experts as Granite without windows does. */
+static const mnem__hf_name granite_swa_moe[] = {
+    {"self_attn.q_proj", "attn_q", MNEM__HF_TURN_Q},
+    {"self_attn.k_proj", "attn_k", MNEM__HF_TURN_K},
+    {"self_attn.sinks", "attn_sinks.weight", MNEM__HF_AS_IS},
+    {"block_sparse_moe.router", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"block_sparse_moe.router.layer", "ffn_gate_inp", MNEM__HF_AS_IS},
+    {"block_sparse_moe.experts.gate_up_proj", "ffn_gate_up_exps.weight", MNEM__HF_AS_IS},
+    {"block_sparse_moe.experts.down_proj", "ffn_down_exps.weight", MNEM__HF_AS_IS},
+    {"block_sparse_moe.input_linear", "ffn_gate_up_exps", MNEM__HF_AS_IS},
+    {"block_sparse_moe.output_linear", "ffn_down_exps", MNEM__HF_AS_IS},
+    {"shared_mlp.input_linear", "ffn_up_shexp", MNEM__HF_AS_IS},
+    {"shared_mlp.output_linear", "ffn_down_shexp", MNEM__HF_AS_IS},
+    {0}};
 
 /* ---- families ---- */
 
@@ -98,6 +112,13 @@ static const mnem__hf_family families[] = {
      .keys = MNEM__HF_USUAL | MNEM__HF_EXPERTS,
      .traits = MNEM__HF_NORMALIZED,
      .pre = "qwen2"},
+    {.classes = "GraniteMoeSWAForCausalLM",
+     .architecture = "granite_swa",
+     .names = granite_swa_moe,
+     .keys = MNEM__HF_LLAMA_KEYS | MNEM__HF_SCALES | MNEM__HF_EXPERTS | MNEM__HF_WINDOW |
+             MNEM__HF_PATTERN,
+     .traits = MNEM__HF_NO_HEAD_DIM | MNEM__HF_SAYS_PREFIX,
+     .pre = "refact dbrx"},
 };
 
 /* ---- what classes take ---- */
@@ -186,6 +207,18 @@ static const mnem__hf_default hunyuan_moe_defaults[] = {
 static const mnem__hf_default smallthinker_defaults[] = {
     {"rms_norm_eps", 1e-6}, {"rope_theta", 1e4}, {0}};
 
+static const mnem__hf_default granite_swa_moe_defaults[] = {{"rms_norm_eps", 1e-6},
+                                                            {"rope_theta", 1e4},
+                                                            {"sliding_window", 128},
+                                                            {"attention_multiplier", 1},
+                                                            {"embedding_multiplier", 1},
+                                                            {"residual_multiplier", 1},
+                                                            {"logits_scaling", 1},
+                                                            {"num_local_experts", 8},
+                                                            {"num_experts_per_tok", 2},
+                                                            {"max_position_embeddings", 2048},
+                                                            {0}};
+
 static const mnem__hf_members members[] = {
     {.classes = "Ernie4_5_MoeForCausalLM",
      .names = USUAL EXPERTS "num_experts moe_k moe_num_experts moe_num_shared_experts "
@@ -232,6 +265,15 @@ static const mnem__hf_members members[] = {
                           "sliding_window_size rope_layout moe_layer_layout ",
      .defaults = smallthinker_defaults,
      .fixed = smallthinker_fixed},
+    {.classes = "GraniteMoeSWAForCausalLM",
+     .names = USUAL EXPERTS "num_local_experts embedding_multiplier logits_scaling "
+                            "residual_multiplier attention_multiplier attention_bias "
+                            "shared_intermediate_size sliding_window layer_types "
+                            "layer_rope_theta ",
+     .defaults = granite_swa_moe_defaults,
+     .fixed = silu,
+     .windows = MNEM__HF_WINDOWS_AFTER,
+     .window_period = 4},
 };
 
 const mnem__hf_table mnem__hf_mixtures = {families, members, sizeof families / sizeof *families,
