@@ -6,11 +6,11 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/file/checksum.h"
+#include "base/file/file_bytes.h"
 #include "base/minmax.h"
 
 mnem__saved_header mnem__saved_header_of(const mnem_engine *e, int32_t from, int32_t length,
@@ -72,38 +72,21 @@ mnem__checksum mnem__saved_page_sum(int kind, int32_t number, uint64_t ids_check
 }
 
 mnem_status mnem__saved_write(int fd, uint64_t offset, const void *bytes, size_t n) {
-    const char *from = bytes;
-    while (n > 0) {
-        const ssize_t done = pwrite(fd, from, n, (off_t)offset);
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0)
-            return mnem__fail(MNEM_IO, "saved sequence: the file can't be written (%s)",
-                              strerrordesc_np(errno));
-        from += done;
-        offset += (uint64_t)done;
-        n -= (size_t)done;
-    }
-    return MNEM_OK;
+    if (mnem__file_write_at(fd, bytes, n, offset) == n) return MNEM_OK;
+    return mnem__fail(MNEM_IO, "saved sequence: the file can't be written (%s)",
+                      strerrordesc_np(errno));
 }
 
 mnem_status mnem__saved_read(int fd, uint64_t offset, void *bytes, size_t n) {
-    char *to = bytes;
-    while (n > 0) {
-        const ssize_t done = pread(fd, to, n, (off_t)offset);
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0)
-            return mnem__fail(MNEM_IO, "saved sequence: the file can't be read (%s)",
-                              strerrordesc_np(errno));
-        if (done == 0)
-            return mnem__fail(
-                MNEM_BAD_FILE,
-                "saved sequence: the file is cut off at byte %llu; use a copy of it, or save again",
-                (unsigned long long)offset);
-        to += done;
-        offset += (uint64_t)done;
-        n -= (size_t)done;
-    }
-    return MNEM_OK;
+    const uint64_t got = mnem__file_read_at(fd, bytes, n, offset);
+    if (got == n) return MNEM_OK;
+    if (errno)
+        return mnem__fail(MNEM_IO, "saved sequence: the file can't be read (%s)",
+                          strerrordesc_np(errno));
+    return mnem__fail(
+        MNEM_BAD_FILE,
+        "saved sequence: the file is cut off at byte %llu; use a copy of it, or save again",
+        (unsigned long long)(offset + got));
 }
 
 enum { PIECE = 4096 };
