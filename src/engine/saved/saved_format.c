@@ -91,17 +91,18 @@ mnem_status mnem__saved_read(int fd, uint64_t offset, void *bytes, size_t n) {
 
 enum { PIECE = 4096 };
 
+/* Of the n bytes of a page that are left there: those that the host can have at once. */
+static size_t piece_of(mnem__location page, size_t left) {
+    return mnem__location_host(page) ? left : (size_t)mnem__min_u64(left, PIECE);
+}
+
 mnem_status mnem__saved_write_from(int fd, uint64_t offset, mnem__location from, size_t n,
                                    mnem__checksum *sum) {
-    const void *host = mnem__location_host(from);
-    uint8_t piece[PIECE];
-    if (host) {
-        mnem__checksum_add(sum, host, n);
-        return mnem__saved_write(fd, offset, host, n);
-    }
-    for (size_t at = 0; at < n; at += PIECE) {
-        const size_t some = n - at < PIECE ? n - at : PIECE;
-        MNEM__TRY(mnem__location_read(piece, mnem__location_at(from, at), some));
+    uint8_t copy[PIECE];
+    for (size_t at = 0, some; at < n; at += some) {
+        const void *piece;
+        some = piece_of(from, n - at);
+        MNEM__TRY(mnem__location_get(mnem__location_at(from, at), copy, some, &piece));
         mnem__checksum_add(sum, piece, some);
         MNEM__TRY(mnem__saved_write(fd, offset + at, piece, some));
     }
@@ -110,18 +111,14 @@ mnem_status mnem__saved_write_from(int fd, uint64_t offset, mnem__location from,
 
 mnem_status mnem__saved_read_to(int fd, uint64_t offset, mnem__location to, size_t n,
                                 mnem__checksum *sum) {
-    void *host = mnem__location_host(to);
-    uint8_t piece[PIECE];
-    if (host) {
-        MNEM__TRY(mnem__saved_read(fd, offset, host, n));
-        mnem__checksum_add(sum, host, n);
-        return MNEM_OK;
-    }
-    for (size_t at = 0; at < n; at += PIECE) {
-        const size_t some = n - at < PIECE ? n - at : PIECE;
+    uint8_t copy[PIECE];
+    for (size_t at = 0, some; at < n; at += some) {
+        const mnem__location there = mnem__location_at(to, at);
+        void *piece = mnem__location_open(there, copy);
+        some = piece_of(to, n - at);
         MNEM__TRY(mnem__saved_read(fd, offset + at, piece, some));
         mnem__checksum_add(sum, piece, some);
-        MNEM__TRY(mnem__location_write(mnem__location_at(to, at), piece, some));
+        MNEM__TRY(mnem__location_put(there, piece, some));
     }
     return MNEM_OK;
 }
