@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file/file_bytes.h"
 #include "compress/solver_private.h"
 
 static mnem_status failed(const mnem__solver *s, const char *what, int error) {
@@ -29,24 +30,13 @@ mnem_status mnem__solver_file_open(mnem__solver *s, const char *path) {
 
 mnem_status mnem__solver_file_write(const mnem__solver *s, uint64_t at, const void *rows,
                                     uint64_t bytes) {
-    for (uint64_t done = 0; done < bytes;) {
-        const ssize_t n =
-            pwrite(s->fd, (const char *)rows + done, bytes - done, (off_t)(at + done));
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return failed(s, "written", errno);
-        done += (uint64_t)n;
-    }
-    return MNEM_OK;
+    if (mnem__file_write_at(s->fd, rows, bytes, at) == bytes) return MNEM_OK;
+    return failed(s, "written", errno);
 }
 
 static mnem_status file_read(const mnem__solver *s, uint64_t at, void *rows, uint64_t bytes) {
-    for (uint64_t done = 0; done < bytes;) {
-        const ssize_t n = pread(s->fd, (char *)rows + done, bytes - done, (off_t)(at + done));
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return failed(s, "read", n < 0 ? errno : 0);
-        done += (uint64_t)n;
-    }
-    return MNEM_OK;
+    if (mnem__file_read_at(s->fd, rows, bytes, at) == bytes) return MNEM_OK;
+    return failed(s, "read", errno);
 }
 
 mnem_status mnem__solver_give(void *solver, uint32_t tensor, int64_t first, int64_t rows,

@@ -53,8 +53,8 @@ static mnem_status pack(const mnem__walker *w, const mnem_tensor_info *info, mne
                         int64_t rows, const uint8_t *raw, mnem__location to) {
     const int64_t k = info->shape[1];
     uint8_t *scratch = mnem__part_host(&w->taken, mnem__walk_scratch(w));
-    uint8_t *host = mnem__location_host(to), *packed = host ? host : scratch;
-    float *row = (float *)(void *)(scratch + (host ? 0 : group_room(k)));
+    uint8_t *packed = mnem__location_open(to, scratch);
+    float *row = (float *)(void *)(scratch + (packed == scratch ? group_room(k) : 0));
     uint8_t *own = (uint8_t *)(row + k);
     for (int64_t r = 0; r < rows; r++) {
         MNEM__TRY(
@@ -69,7 +69,7 @@ static mnem_status pack(const mnem__walker *w, const mnem_tensor_info *info, mne
                           "walk: %s is 2:4 sparse, but its new weights have more than two non-zero "
                           "numbers among four",
                           info->name);
-    return host ? MNEM_OK : mnem__location_write(to, packed, mnem__matrix_group_bytes(info));
+    return mnem__location_put(to, packed, mnem__matrix_group_bytes(info));
 }
 
 mnem_status mnem_walk_replace(const mnem_walk_layer *layer, int32_t matrix, int64_t first,

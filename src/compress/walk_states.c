@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file/file_bytes.h"
 #include "compress/walk_private.h"
 
 static mnem_status failed(const mnem__walk_states *s, const char *what, int error) {
@@ -39,22 +40,17 @@ static uint8_t *place_of(const mnem__walk_states *s, int64_t sequence) {
     return s->base + (uint64_t)at * s->sequence_bytes;
 }
 
-static off_t offset_of(const mnem__walk_states *s, int64_t sequence) {
-    return (off_t)((uint64_t)(sequence - s->in_memory) * s->sequence_bytes);
+static uint64_t offset_of(const mnem__walk_states *s, int64_t sequence) {
+    return (uint64_t)(sequence - s->in_memory) * s->sequence_bytes;
 }
 
 mnem_status mnem__walk_states_get(mnem__walk_states *s, int64_t sequence, bool read, float **rows) {
     uint8_t *to = place_of(s, sequence);
     *rows = (float *)(void *)to;
     if (!read || sequence < s->in_memory) return MNEM_OK;
-    const off_t offset = offset_of(s, sequence);
-    for (uint64_t got = 0; got < s->sequence_bytes;) {
-        const ssize_t n = pread(s->fd, to + got, s->sequence_bytes - got, offset + (off_t)got);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return failed(s, "read", n < 0 ? errno : 0);
-        got += (uint64_t)n;
-    }
-    return MNEM_OK;
+    const uint64_t n = s->sequence_bytes;
+    if (mnem__file_read_at(s->fd, to, n, offset_of(s, sequence)) == n) return MNEM_OK;
+    return failed(s, "read", errno);
 }
 
 mnem_status mnem__walk_states_copy(mnem__walk_states *s, int64_t sequence, float **rows) {
@@ -68,12 +64,7 @@ mnem_status mnem__walk_states_copy(mnem__walk_states *s, int64_t sequence, float
 mnem_status mnem__walk_states_put(mnem__walk_states *s, int64_t sequence) {
     const uint8_t *from = place_of(s, sequence);
     if (sequence < s->in_memory) return MNEM_OK;
-    const off_t offset = offset_of(s, sequence);
-    for (uint64_t put = 0; put < s->sequence_bytes;) {
-        const ssize_t n = pwrite(s->fd, from + put, s->sequence_bytes - put, offset + (off_t)put);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return failed(s, "written", errno);
-        put += (uint64_t)n;
-    }
-    return MNEM_OK;
+    const uint64_t n = s->sequence_bytes;
+    if (mnem__file_write_at(s->fd, from, n, offset_of(s, sequence)) == n) return MNEM_OK;
+    return failed(s, "written", errno);
 }

@@ -54,6 +54,20 @@ mnem_status mnem__location_move(mnem__location to, mnem__location from, size_t n
     return copy(to.device, to.address, from.address, n);
 }
 
+void *mnem__location_open(mnem__location to, void *copy) {
+    void *host = mnem__location_host(to);
+    return host ? host : copy;
+}
+
+mnem_status mnem__location_get(mnem__location from, void *copy, size_t n, const void **bytes) {
+    *bytes = mnem__location_open(from, copy);
+    return *bytes == copy ? mnem__location_read(copy, from, n) : MNEM_OK;
+}
+
+mnem_status mnem__location_put(mnem__location to, const void *bytes, size_t n) {
+    return mnem__location_host(to) == bytes ? MNEM_OK : mnem__location_write(to, bytes, n);
+}
+
 void mnem__location_clear(mnem__location at, size_t n) {
     if (n == 0 || !at.device) return;
     at.device->backend->submit(

@@ -45,6 +45,11 @@ static inline mnem__location mnem__location_bound(mnem_device *device, const voi
 mnem_status mnem__location_read(void *to, mnem__location from, size_t n);
 mnem_status mnem__location_write(mnem__location to, const void *from, size_t n);
 mnem_status mnem__location_move(mnem__location to, mnem__location from, size_t n);
+/* For a host that may be unable to access the bytes. get: *bytes is in place, or a copy in
+ * `copy`. open gives where to write them: in place, or `copy`, which put then transfers. */
+mnem_status mnem__location_get(mnem__location from, void *copy, size_t n, const void **bytes);
+void *mnem__location_open(mnem__location to, void *copy);
+mnem_status mnem__location_put(mnem__location to, const void *bytes, size_t n);
 /* Sets n bytes to zero; does nothing for an empty location. */
 void mnem__location_clear(mnem__location at, size_t n);
 

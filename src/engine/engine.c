@@ -5,7 +5,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/checked.h"
 #include "base/heap.h"
 #include "base/pages.h"
 #include "base/team/team.h"

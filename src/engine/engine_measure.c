@@ -8,7 +8,6 @@
 #include "base/thread.h"
 #include "device/backend/backend.h"
 #include "engine/engine_private.h"
-#include "engine/pages/kv_pages.h"
 #include "model/architecture/architecture.h"
 
 enum { SNAPSHOT_TOKENS = 512, SNAPSHOT_TURNS = 8, SNAPSHOTS_MAX = 1 << 14 };

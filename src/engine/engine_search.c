@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/minmax.h"
-#include "model/architecture/transformer_rows.h"
 #include "ops/core/sparse_form.h"
 #include "plan/plan_machine.h"
 

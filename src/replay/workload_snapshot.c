@@ -19,7 +19,6 @@
  * Cost: constant time per event and block; 48 bytes for each block that was live before. */
 #include <string.h>
 
-#include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
 #include "replay/snapshot_facts.h"

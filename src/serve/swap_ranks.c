@@ -8,11 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checked.h"
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/minmax.h"
-#include "engine/saved/saved_private.h"
 #include "mnem/serve.h"
 #include "serve/swap_nodes.h"
 

@@ -15,8 +15,6 @@
 #ifndef MNEM_SRC_TRACE_PERFETTO_H
 #define MNEM_SRC_TRACE_PERFETTO_H
 
-#include <stdint.h>
-
 /* Fields, by message. */
 enum {
     PB_TRACE_PACKET = 1,

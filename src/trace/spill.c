@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file/file_bytes.h"
 #include "base/file/new_file.h"
 #include "trace/trace_private.h"
 
@@ -48,19 +49,6 @@ mnem_status mnem__trace_spill_open(mnem_trace *trace) {
     return trace->fd < 0 ? open_failed(trace->path) : MNEM_OK;
 }
 
-static bool write_at(int fd, const void *bytes, size_t n, uint64_t offset) {
-    const char *from = bytes;
-    while (n > 0) {
-        const ssize_t done = pwrite(fd, from, n, (off_t)offset);
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) return false;
-        from += done;
-        offset += (uint64_t)done;
-        n -= (size_t)done;
-    }
-    return true;
-}
-
 /* ---- chunks; only the slot's thread is here, and busy ---- */
 
 static uint64_t place_take(mnem_trace *trace) {
@@ -92,7 +80,8 @@ static bool put_away(mnem_trace *trace, mnem__trace_buffer *b, uint32_t count) {
     bool whole = place < trace->places_most;
     const uint64_t next = whole ? place_take(trace) : place;
     const size_t bytes = describe(b->chunk, next, count);
-    whole = whole && write_at(trace->fd, b->chunk, bytes, place * mnem__trace_chunk_bytes(trace));
+    whole = whole && mnem__file_write_at(trace->fd, b->chunk, bytes,
+                                         place * mnem__trace_chunk_bytes(trace)) == bytes;
     pthread_mutex_lock(&trace->lock);
     if (whole) {
         trace->threads[b->thread].chunks++;

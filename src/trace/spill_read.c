@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file/file_bytes.h"
 #include "base/heap.h"
 #include "trace/trace_private.h"
 #include "trace/trace_source.h"
@@ -42,20 +43,10 @@ typedef struct recorded {
 } recorded;
 
 static mnem_status read_at(mnem_trace *trace, void *to, size_t n, uint64_t offset) {
-    char *out = to;
-    while (n > 0) {
-        const ssize_t done = pread(trace->fd, out, n, (off_t)offset);
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0)
-            return mnem__fail(
-                MNEM_IO, "%s: the trace's events can't be read back from the temporary file (%s)",
-                trace->path,
-                done ? strerrordesc_np(errno) : "another program made the file shorter");
-        out += done;
-        offset += (uint64_t)done;
-        n -= (size_t)done;
-    }
-    return MNEM_OK;
+    if (mnem__file_read_at(trace->fd, to, n, offset) == n) return MNEM_OK;
+    return mnem__fail(
+        MNEM_IO, "%s: the trace's events can't be read back from the temporary file (%s)",
+        trace->path, errno ? strerrordesc_np(errno) : "another program made the file shorter");
 }
 
 static mnem_status chunk_read(recorded *r, uint64_t place, mnem__trace_chunk *chunk) {

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/heap.h"
-#include "base/minmax.h"
 #include "base/pages.h"
 #include "trace/trace_out.h"
 #include "trace/trace_private.h"

@@ -6,7 +6,6 @@
  * change. A misspelt word is answered with the nearest one (option_near.c). */
 #include "options.h"
 
-#include <limits.h>
 #include <string.h>
 #include <strings.h>
 

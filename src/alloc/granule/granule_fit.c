@@ -270,7 +270,6 @@ void mnem__granule_fit_info_get(const mnem__granule_fit *f, mnem__granule_info *
                                  .bytes_free = (f->units_free + f->units_small) << f->unit_shift,
                                  .granules = f->granules,
                                  .granules_peak = f->granules_peak,
-                                 .granules_whole = f->whole,
                                  .blocks_live = f->blocks_live,
                                  .runs_free = f->lists_count,
                                  .orders = f->orders,

@@ -68,7 +68,6 @@ typedef struct mnem__granule_block {
 typedef struct mnem__granule_info {
     uint64_t bytes_live, bytes_free; /* their sum is granules * granule_bytes */
     uint32_t granules, granules_peak;
-    uint32_t granules_whole; /* completely inside a free run: the least that trim could free */
     uint32_t blocks_live, runs_free;
     uint64_t orders;          /* since create */
     uint64_t granules_mapped; /* in all orders; remapped ones count again */

@@ -11,7 +11,6 @@
  * allocated. */
 #include "mnem/ledger.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 

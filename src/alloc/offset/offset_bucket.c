@@ -10,27 +10,14 @@
 #include "alloc/offset/offset_lists.h"
 
 typedef struct bucket {
-    mnem__fit fit;
+    mnem__listed listed;
     bool apart;
     uint32_t
         blocks_max; /* as long as no more are live, nodes are found by merging, not on the heap */
-    mnem__bins bins;
 } bucket;
 
-static inline void bucket_insert(mnem__fit *f, uint32_t i) {
-    mnem__list_insert(f, &((bucket *)f)->bins, i);
-}
-
-static inline void bucket_remove(mnem__fit *f, uint32_t i) {
-    mnem__list_remove(f, &((bucket *)f)->bins, i);
-}
-
-static inline void bucket_resize(mnem__fit *f, uint32_t i, uint64_t offset, uint64_t bytes) {
-    mnem__list_resize(f, &((bucket *)f)->bins, i, offset, bytes);
-}
-
 static inline uint32_t bucket_find(mnem__fit *f, uint64_t bytes) {
-    mnem__bins *b = &((bucket *)f)->bins;
+    const mnem__bins *b = &((mnem__listed *)f)->bins;
     const int bin = mnem__bins_next(b, mnem__bin_above(bytes >> f->base.shift));
     return bin < 0 ? MNEM__RUN_NONE : b->heads[bin];
 }
@@ -38,38 +25,21 @@ static inline uint32_t bucket_find(mnem__fit *f, uint64_t bytes) {
 /* Also a run that is large enough though its class has smaller ones. */
 static uint32_t bucket_find_any(mnem__fit *f, uint64_t bytes) {
     const uint32_t i = bucket_find(f, bytes);
-    return i ? i : mnem__list_search(f, &((bucket *)f)->bins, bytes);
+    return i ? i : mnem__list_search(f, bytes);
 }
 
 static void bucket_clear(mnem__fit *f) {
-    ((bucket *)f)->bins = (mnem__bins){0};
+    mnem__lists_clear(f);
     ((bucket *)f)->apart = false;
-}
-
-static uint64_t bucket_largest(const mnem__fit *f) {
-    return mnem__lists_largest(f, &((const bucket *)f)->bins);
-}
-
-static bool bucket_check_index(const mnem__fit *f, uint32_t count) {
-    return mnem__lists_check(f, &((const bucket *)f)->bins, count);
 }
 
 static const mnem__fit_index bucket_index = {
     .find = bucket_find,
-    .insert = bucket_insert,
-    .remove = bucket_remove,
-    .resize = bucket_resize,
     .clear = bucket_clear,
-    .largest = bucket_largest,
-    .check = bucket_check_index,
+    MNEM__LISTS_INDEX,
 };
 
-static const mnem__fit_index bucket_index_any = {
-    .find = bucket_find_any,
-    .insert = bucket_insert,
-    .remove = bucket_remove,
-    .resize = bucket_resize,
-};
+static const mnem__fit_index bucket_index_any = {.find = bucket_find_any, MNEM__LISTS_INDEX};
 
 static mnem_status bucket_init(mnem_offset_allocator *a, const mnem_offset_options *options) {
     ((mnem__fit *)a)->index = &bucket_index;
@@ -86,7 +56,7 @@ static inline uint64_t bucket_bytes(uint64_t bytes, uint32_t shift) {
 
 /* Merges all free neighbours. */
 static void merge(bucket *k) {
-    mnem__fit *f = &k->fit;
+    mnem__fit *f = &k->listed.fit;
     mnem__runs *r = &f->runs;
     for (uint32_t i = mnem__run_at(r, 0)->after; i; i = mnem__run_at(r, i)->after) {
         const mnem__run *run = mnem__run_at(r, i);
@@ -97,7 +67,7 @@ static void merge(bucket *k) {
             mnem__fit_remove(f, next, &bucket_index);
             mnem__run_drop(r, next);
         }
-        if (bytes != run->bytes) bucket_resize(f, i, run->offset, bytes);
+        if (bytes != run->bytes) mnem__list_resize(f, i, run->offset, bytes);
     }
     k->apart = false;
 }
@@ -115,9 +85,9 @@ static __attribute__((noinline)) mnem_status alloc_merged(mnem_offset_allocator 
 
 /* Whether the split of a run would take heap that merging spares. */
 static inline bool nodes_short(const bucket *k) {
-    const mnem__runs *r = &k->fit.runs;
+    const mnem__runs *r = &k->listed.fit.runs;
     return __builtin_expect(!r->spare && r->used == r->room, 0) && k->apart &&
-           k->fit.base.blocks_live < k->blocks_max;
+           k->listed.fit.base.blocks_live < k->blocks_max;
 }
 
 static mnem_status bucket_alloc(mnem_offset_allocator *a, uint64_t bytes,
@@ -130,11 +100,11 @@ static mnem_status bucket_alloc(mnem_offset_allocator *a, uint64_t bytes,
 
 static void bucket_free(mnem_offset_allocator *a, uint32_t handle) {
     bucket *k = (bucket *)a;
-    const mnem__run *run = mnem__run_at(&k->fit.runs, handle);
-    assert(handle && handle < k->fit.runs.used && !run->is_free);
+    const mnem__run *run = mnem__run_at(&k->listed.fit.runs, handle);
+    assert(handle && handle < k->listed.fit.runs.used && !run->is_free);
     a->bytes_live -= run->bytes;
     a->blocks_live--;
-    mnem__fit_insert(&k->fit, handle, &bucket_index);
+    mnem__fit_insert(&k->listed.fit, handle, &bucket_index);
     k->apart = true;
 }
 

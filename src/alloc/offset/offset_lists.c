@@ -5,13 +5,18 @@
  * Cost: the length of a list; the check, all of them. */
 #include "alloc/offset/offset_lists.h"
 
-uint32_t mnem__list_search(const mnem__fit *f, const mnem__bins *b, uint64_t bytes) {
-    uint32_t i = b->heads[mnem__bin_of(bytes >> f->base.shift)];
+uint32_t mnem__list_search(const mnem__fit *f, uint64_t bytes) {
+    uint32_t i = ((const mnem__listed *)f)->bins.heads[mnem__bin_of(bytes >> f->base.shift)];
     while (i && mnem__run_at(&f->runs, i)->bytes < bytes) i = mnem__run_at(&f->runs, i)->right;
     return i;
 }
 
-uint64_t mnem__lists_largest(const mnem__fit *f, const mnem__bins *b) {
+void mnem__lists_clear(mnem__fit *f) {
+    ((mnem__listed *)f)->bins = (mnem__bins){0};
+}
+
+uint64_t mnem__lists_largest(const mnem__fit *f) {
+    const mnem__bins *b = &((const mnem__listed *)f)->bins;
     const int bin = mnem__bins_last(b);
     uint64_t largest = 0;
     if (bin < 0) return 0;
@@ -20,7 +25,8 @@ uint64_t mnem__lists_largest(const mnem__fit *f, const mnem__bins *b) {
     return largest;
 }
 
-bool mnem__lists_check(const mnem__fit *f, const mnem__bins *b, uint32_t count) {
+bool mnem__lists_check(const mnem__fit *f, uint32_t count) {
+    const mnem__bins *b = &((const mnem__listed *)f)->bins;
     uint32_t seen = 0;
     if (!mnem__bins_agree(b)) return false;
     for (int bin = mnem__bins_next(b, 0); bin >= 0; bin = mnem__bins_next(b, bin + 1))

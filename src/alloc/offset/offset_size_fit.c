@@ -104,25 +104,11 @@ static bool size_check(const mnem__fit *f, uint32_t count) {
     return seen == count;
 }
 
-static const mnem__fit_index best_index = {
-    .find = best_find,
-    .insert = size_insert,
-    .remove = size_remove,
-    .resize = size_resize,
-    .clear = size_clear,
-    .largest = size_largest,
-    .check = size_check,
-};
-
-static const mnem__fit_index worst_index = {
-    .find = worst_find,
-    .insert = size_insert,
-    .remove = size_remove,
-    .resize = size_resize,
-    .clear = size_clear,
-    .largest = size_largest,
-    .check = size_check,
-};
+#define SIZE_INDEX                                                                                 \
+    .insert = size_insert, .remove = size_remove, .resize = size_resize, .clear = size_clear,      \
+    .largest = size_largest, .check = size_check
+static const mnem__fit_index best_index = {.find = best_find, SIZE_INDEX};
+static const mnem__fit_index worst_index = {.find = worst_find, SIZE_INDEX};
 
 MNEM__FIT_CALLS(best)
 MNEM__FIT_CALLS(worst)

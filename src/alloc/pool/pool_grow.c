@@ -9,7 +9,6 @@
  * units_max. Segments have an absent unit between them, so that free runs of two never merge. */
 #include "alloc/pool/pool_guard.h"
 #include "alloc/pool/pool_private.h"
-#include "base/checked.h"
 #include "base/heap.h"
 
 enum { GROW_PART = 8, GROW_LEFT_PART = 4, GROW_LEAST = 2 };

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "alloc/pool/pool_private.h"
-#include "base/checked.h"
 #include "base/heap.h"
 
 /* The columns of a table of n rows in one piece of memory. NULL: measures. */

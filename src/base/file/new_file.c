@@ -13,6 +13,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "base/file/file_bytes.h"
+
 static mnem_status io_failed(const mnem__new_file *file, const char *what) {
     return mnem__fail(MNEM_IO, "%s: can't %s (%s)", file->path, what, strerrordesc_np(errno));
 }
@@ -86,16 +88,8 @@ mnem_status mnem__new_file_put(mnem__new_file *file, const void *bytes, size_t n
 
 mnem_status mnem__new_file_put_at(mnem__new_file *file, const void *bytes, size_t n,
                                   uint64_t offset) {
-    const char *from = bytes;
-    while (n > 0) {
-        const ssize_t done = pwrite(file->fd, from, n, (off_t)offset);
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return io_failed(file, "be written");
-        from += done;
-        offset += (uint64_t)done;
-        n -= (size_t)done;
-    }
-    return MNEM_OK;
+    if (mnem__file_write_at(file->fd, bytes, n, offset) == n) return MNEM_OK;
+    return io_failed(file, "be written");
 }
 
 /* Makes the renaming last. Best effort: some file systems can't. */

@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "engine/chat/chat_private.h"
-#include "engine/engine_private.h"
 #include "mnem/supports.h"
 
 enum {

@@ -26,11 +26,8 @@ static mnem_status vector_for_host(const mnem_engine *e, const mnem__vector *v, 
                                    const void **host) {
     const mnem__location at =
         mnem__location_at(mnem__part_at(&e->taken, MNEM__PART_VECTORS), v->offset);
-    *host = mnem__location_host(at);
-    if (!e->taken.apart) return MNEM_OK;
     float *copy = e->hidden + e->parts.hidden_bytes / sizeof(float) + place * v->n;
-    *host = copy;
-    return mnem__location_read(copy, at, (size_t)v->n * sizeof *copy);
+    return mnem__location_get(at, copy, (size_t)v->n * sizeof *copy, host);
 }
 
 /* The norm that comes before the output matrix, in place. */

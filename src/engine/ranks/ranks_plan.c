@@ -14,7 +14,6 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/minmax.h"
-#include "engine/engine_private.h"
 #include "engine/ranks/ranks_private.h"
 #include "engine/ranks/ranks_rows.h"
 #include "engine/saved/saved_private.h"

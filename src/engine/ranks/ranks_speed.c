@@ -21,7 +21,6 @@
 
 #include "base/minmax.h"
 #include "engine/relay/relay.h"
-#include "model/architecture/transformer_rows.h"
 
 /* ---- what is sent ---- */
 

@@ -6,11 +6,11 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/file/checksum.h"
+#include "base/file/file_bytes.h"
 #include "base/minmax.h"
 
 mnem__saved_header mnem__saved_header_of(const mnem_engine *e, int32_t from, int32_t length,
@@ -72,53 +72,37 @@ mnem__checksum mnem__saved_page_sum(int kind, int32_t number, uint64_t ids_check
 }
 
 mnem_status mnem__saved_write(int fd, uint64_t offset, const void *bytes, size_t n) {
-    const char *from = bytes;
-    while (n > 0) {
-        const ssize_t done = pwrite(fd, from, n, (off_t)offset);
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0)
-            return mnem__fail(MNEM_IO, "saved sequence: the file can't be written (%s)",
-                              strerrordesc_np(errno));
-        from += done;
-        offset += (uint64_t)done;
-        n -= (size_t)done;
-    }
-    return MNEM_OK;
+    if (mnem__file_write_at(fd, bytes, n, offset) == n) return MNEM_OK;
+    return mnem__fail(MNEM_IO, "saved sequence: the file can't be written (%s)",
+                      strerrordesc_np(errno));
 }
 
 mnem_status mnem__saved_read(int fd, uint64_t offset, void *bytes, size_t n) {
-    char *to = bytes;
-    while (n > 0) {
-        const ssize_t done = pread(fd, to, n, (off_t)offset);
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0)
-            return mnem__fail(MNEM_IO, "saved sequence: the file can't be read (%s)",
-                              strerrordesc_np(errno));
-        if (done == 0)
-            return mnem__fail(
-                MNEM_BAD_FILE,
-                "saved sequence: the file is cut off at byte %llu; use a copy of it, or save again",
-                (unsigned long long)offset);
-        to += done;
-        offset += (uint64_t)done;
-        n -= (size_t)done;
-    }
-    return MNEM_OK;
+    const uint64_t got = mnem__file_read_at(fd, bytes, n, offset);
+    if (got == n) return MNEM_OK;
+    if (errno)
+        return mnem__fail(MNEM_IO, "saved sequence: the file can't be read (%s)",
+                          strerrordesc_np(errno));
+    return mnem__fail(
+        MNEM_BAD_FILE,
+        "saved sequence: the file is cut off at byte %llu; use a copy of it, or save again",
+        (unsigned long long)(offset + got));
 }
 
 enum { PIECE = 4096 };
 
+/* Of the n bytes of a page that are left there: those that the host can have at once. */
+static size_t piece_of(mnem__location page, size_t left) {
+    return mnem__location_host(page) ? left : (size_t)mnem__min_u64(left, PIECE);
+}
+
 mnem_status mnem__saved_write_from(int fd, uint64_t offset, mnem__location from, size_t n,
                                    mnem__checksum *sum) {
-    const void *host = mnem__location_host(from);
-    uint8_t piece[PIECE];
-    if (host) {
-        mnem__checksum_add(sum, host, n);
-        return mnem__saved_write(fd, offset, host, n);
-    }
-    for (size_t at = 0; at < n; at += PIECE) {
-        const size_t some = n - at < PIECE ? n - at : PIECE;
-        MNEM__TRY(mnem__location_read(piece, mnem__location_at(from, at), some));
+    uint8_t copy[PIECE];
+    for (size_t at = 0, some; at < n; at += some) {
+        const void *piece;
+        some = piece_of(from, n - at);
+        MNEM__TRY(mnem__location_get(mnem__location_at(from, at), copy, some, &piece));
         mnem__checksum_add(sum, piece, some);
         MNEM__TRY(mnem__saved_write(fd, offset + at, piece, some));
     }
@@ -127,18 +111,14 @@ mnem_status mnem__saved_write_from(int fd, uint64_t offset, mnem__location from,
 
 mnem_status mnem__saved_read_to(int fd, uint64_t offset, mnem__location to, size_t n,
                                 mnem__checksum *sum) {
-    void *host = mnem__location_host(to);
-    uint8_t piece[PIECE];
-    if (host) {
-        MNEM__TRY(mnem__saved_read(fd, offset, host, n));
-        mnem__checksum_add(sum, host, n);
-        return MNEM_OK;
-    }
-    for (size_t at = 0; at < n; at += PIECE) {
-        const size_t some = n - at < PIECE ? n - at : PIECE;
+    uint8_t copy[PIECE];
+    for (size_t at = 0, some; at < n; at += some) {
+        const mnem__location there = mnem__location_at(to, at);
+        void *piece = mnem__location_open(there, copy);
+        some = piece_of(to, n - at);
         MNEM__TRY(mnem__saved_read(fd, offset + at, piece, some));
         mnem__checksum_add(sum, piece, some);
-        MNEM__TRY(mnem__location_write(mnem__location_at(to, at), piece, some));
+        MNEM__TRY(mnem__location_put(there, piece, some));
     }
     return MNEM_OK;
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file/file_bytes.h"
 #include "model/gguf/gguf.h"
 
 static int64_t written(const struct stat *st) {
@@ -77,25 +78,17 @@ void mnem__cursor_seek(mnem__cursor *c, uint64_t position) {
 
 /* Reads exactly n bytes at offset. A file that became shorter is a bad file. */
 static mnem_status read_at(const mnem__cursor *c, void *out, uint64_t n, uint64_t offset) {
-    uint8_t *to = out;
     if (c->memory) {
-        memcpy(to, c->memory + offset, n);
+        memcpy(out, c->memory + offset, n);
         return MNEM_OK;
     }
-    while (n > 0) {
-        ssize_t got = pread(c->fd, to, n, (off_t)offset);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0)
-            return mnem__cursor_fail(c, MNEM_IO, "can't be read at byte %llu: %s",
-                                     (unsigned long long)offset, strerror(errno));
-        if (got == 0)
-            return mnem__cursor_fail(c, MNEM_BAD_FILE,
-                                     "the file became shorter while it was read; start again");
-        to += got;
-        offset += (uint64_t)got;
-        n -= (uint64_t)got;
-    }
-    return MNEM_OK;
+    const uint64_t got = mnem__file_read_at(c->fd, out, n, offset);
+    if (got == n) return MNEM_OK;
+    if (errno)
+        return mnem__cursor_fail(c, MNEM_IO, "can't be read at byte %llu: %s",
+                                 (unsigned long long)(offset + got), strerror(errno));
+    return mnem__cursor_fail(c, MNEM_BAD_FILE,
+                             "the file became shorter while it was read; start again");
 }
 
 static mnem_status refill(mnem__cursor *c) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/file/file_bytes.h"
 #include "model/gguf/gguf.h"
 
 static const struct {
@@ -138,21 +139,13 @@ int32_t mnem_model_tensor_find(const mnem_model *model, const char *name) {
 
 mnem_status mnem__gguf_part_read(const mnem__gguf_part *part, const char *what, uint64_t offset,
                                  uint64_t bytes, void *out) {
-    uint8_t *to = out;
-    while (bytes > 0) {
-        ssize_t got = pread(part->fd, to, bytes, (off_t)offset);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0)
-            return mnem__fail(
-                MNEM_IO, "%s: tensor %s: can't be read at byte %llu: %s", part->path, what,
-                (unsigned long long)offset,
-                got < 0 ? strerror(errno)
-                        : "another program made the file shorter while mnem used it; start again");
-        to += got;
-        offset += (uint64_t)got;
-        bytes -= (uint64_t)got;
-    }
-    return mnem__gguf_part_check(part, part->fd);
+    const uint64_t got = mnem__file_read_at(part->fd, out, bytes, offset);
+    if (got == bytes) return mnem__gguf_part_check(part, part->fd);
+    return mnem__fail(
+        MNEM_IO, "%s: tensor %s: can't be read at byte %llu: %s", part->path, what,
+        (unsigned long long)(offset + got),
+        errno ? strerror(errno)
+              : "another program made the file shorter while mnem used it; start again");
 }
 
 mnem_status mnem_model_tensor_read(const mnem_model *model, uint32_t index, uint64_t offset,

@@ -3,7 +3,6 @@
 #include "model/prune/mask_2_4.h"
 
 #include <math.h>
-#include <stddef.h>
 
 /* Of weights that give as much, such as nothing where no input was seen. */
 static bool comes_before(const float *x, int a, int b) {

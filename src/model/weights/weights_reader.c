@@ -254,11 +254,10 @@ static mnem_status pack_resident(const mnem__weights *w, const mnem__matrix *m, 
                                  int64_t end, const uint8_t *raw, uint8_t *slot) {
     const uint64_t before = (uint64_t)(begin / MNEM_PACK_ROWS) * m->packed_bytes;
     const mnem__location to = mnem__location_at(w->resident, m->place + before);
-    uint8_t *host = mnem__location_host(to);
-    MNEM__TRY(mnem__weights_pack(m, begin, end - begin, raw, host ? host : slot));
-    if (host) return MNEM_OK;
     const uint64_t groups = (uint64_t)(end - begin + MNEM_PACK_ROWS - 1) / MNEM_PACK_ROWS;
-    return mnem__location_write(to, slot, (size_t)(groups * m->packed_bytes));
+    uint8_t *packed = mnem__location_open(to, slot);
+    MNEM__TRY(mnem__weights_pack(m, begin, end - begin, raw, packed));
+    return mnem__location_put(to, packed, (size_t)(groups * m->packed_bytes));
 }
 
 /* Reads and packs; no lock is held. */

@@ -4,7 +4,6 @@
  * member's groups of 16 rows are those of one head after another, each a product by itself. The
  * input goes through the workspace, all of it before the first product. */
 #include "base/checked.h"
-#include "base/error.h"
 #include "base/minmax.h"
 #include "ops/core/op_rows.h"
 #include "ops/matmul/matmul_kernel.h"

@@ -9,7 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/checked.h"
 #include "base/error.h"
 #include "ops/core/half.h"
 #include "ops/core/pack_form.h"

@@ -7,7 +7,6 @@
 
 #include "base/event.h"
 #include "mnem/op_query.h"
-#include "ops/query/in_place.h"
 #include "ops/query/op_extent.h"
 
 typedef struct operand {

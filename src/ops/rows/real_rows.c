@@ -4,8 +4,6 @@
  */
 #include "ops/rows/real_rows.h"
 
-#include <stdio.h>
-
 #include "ops/core/gaps.h"
 
 mnem__real_rows mnem__real_rows_get(const mnem__row_kernels *kernels, const mnem_tensor *tensor,

@@ -2,7 +2,6 @@
  * bytes are moved as they are. */
 #include <stdio.h>
 
-#include "base/checked.h"
 #include "ops/views/copy.h"
 
 static bool fits(const mnem_tensor *in, const mnem_tensor *out, int axis) {

@@ -18,8 +18,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/checked.h"
-#include "base/error.h"
 #include "base/heap.h"
 #include "base/sort.h"
 #include "place/exact/skyline_dive.h"

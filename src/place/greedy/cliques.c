@@ -18,7 +18,6 @@
 
 #include <string.h>
 
-#include "base/error.h"
 #include "base/heap.h"
 #include "base/sort.h"
 #include "place/greedy/clique_load.h"

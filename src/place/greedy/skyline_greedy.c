@@ -17,7 +17,6 @@
 
 #include <string.h>
 
-#include "base/error.h"
 #include "base/heap.h"
 
 enum { NONE = -1 };

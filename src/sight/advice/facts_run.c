@@ -1,7 +1,5 @@
 /* facts_run.c: facts of a finished run, by its own line, and of the machine. */
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/process.h"
 #include "base/thread.h"

@@ -7,7 +7,6 @@
  * back while the next are, as they are in a long run.
  * Invariant: a pass is timed from the first thread's begin to the last one's end, after all have
  * met, so waking them isn't in it. Denormal numbers, which pointers are as floats, count as 0. */
-#include <stdatomic.h>
 
 #include "base/clock.h"
 #include "base/minmax.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "text/template/template_spec.h"
-#include "text/values/template_chars.h"
 
 /* The values that places take one after the other. */
 typedef struct percent {

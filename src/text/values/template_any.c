@@ -4,7 +4,6 @@
  * makes one. */
 #include "text/values/template_any.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "text/values/template_chars.h"

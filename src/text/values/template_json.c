@@ -1,7 +1,6 @@
 /* template_json.c: JSON into values. Strict (RFC 8259); of members of one name the last counts, as
  * in Python. Cost: linear; depth is bounded. */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

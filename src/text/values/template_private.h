@@ -81,9 +81,6 @@ mnem__any mnem__template_cut(mnem_template *t, size_t mark);
 
 /* ---- limits and ends ---- */
 
-static inline mnem_text mnem__template_text(mnem__any a) {
-    return (mnem_text){a.text, a.length};
-}
 void mnem__template_step(mnem_template *t, uint64_t steps);
 void mnem__template_enter(mnem_template *t); /* one deeper; leave comes after it */
 static inline void mnem__template_leave(mnem_template *t) {

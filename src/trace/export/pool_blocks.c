@@ -2,8 +2,6 @@
  * no tombstones are left. Cost: constant, and 64 bytes for each two live blocks. */
 #include "trace/export/pool_blocks.h"
 
-#include <stdbool.h>
-
 #include "base/heap.h"
 
 static uint32_t home(const mnem__pool_blocks *p, uint32_t owner, uint64_t address) {

@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file/file_bytes.h"
 #include "base/heap.h"
 #include "train/checkpoint/checkpoint_format.h"
 
@@ -38,25 +39,18 @@ uint64_t mnem__checkpoint_host_bytes(size_t n) {
 
 /* Fills data; a file that ends too early is as bad as one that can't be read. */
 static mnem_status read_at(const mnem__checkpoint *c, void *data, uint64_t bytes, uint64_t place) {
-    uint8_t *to = data;
-    while (bytes > 0) {
-        const ssize_t got = pread(c->fd, to, bytes < SSIZE_MAX ? bytes : SSIZE_MAX, (off_t)place);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0)
-            return mnem__fail(MNEM_IO,
-                              "%s: can't be read (%s): check the disk; use a copy of the "
-                              "checkpoint, or start a new run",
-                              c->path, strerrordesc_np(errno));
-        if (got == 0)
-            return mnem__fail(
-                MNEM_BAD_FILE,
-                "%s: the checkpoint is cut off at byte %llu; use a copy of it, or start a new run",
-                c->path, (unsigned long long)place);
-        to += got;
-        place += (uint64_t)got;
-        bytes -= (uint64_t)got;
-    }
-    return MNEM_OK;
+    const uint64_t got = mnem__file_read_at(c->fd, data, bytes, place);
+    if (got == bytes) return MNEM_OK;
+    if (errno)
+        return mnem__fail(
+            MNEM_IO,
+            "%s: can't be read (%s): check the disk; use a copy of the checkpoint, or "
+            "start a new run",
+            c->path, strerrordesc_np(errno));
+    return mnem__fail(
+        MNEM_BAD_FILE,
+        "%s: the checkpoint is cut off at byte %llu; use a copy of it, or start a new run", c->path,
+        (unsigned long long)(place + got));
 }
 
 static mnem_status bad(const mnem__checkpoint *c, const mnem__checkpoint_row *row,

@@ -16,6 +16,7 @@
 
 #include "base/checked.h"
 #include "base/file/checksum.h"
+#include "base/file/file_bytes.h"
 #include "base/heap.h"
 #include "base/progress.h"
 #include "mnem/tokenizer.h"
@@ -30,20 +31,11 @@ static mnem_status io_failed(const char *path, const char *what) {
 }
 
 mnem_status mnem__corpus_read_at(const mnem_corpus *c, uint64_t at, void *out, uint64_t n) {
-    char *to = out;
-    while (n > 0) {
-        const ssize_t got = pread(c->fd, to, n, (off_t)at);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0)
-            return mnem__fail(MNEM_IO, "%s: %llu bytes at %llu can't be read (%s)", c->path,
-                              (unsigned long long)n, (unsigned long long)at,
-                              got < 0 ? strerrordesc_np(errno)
-                                      : "another program made the file shorter");
-        to += got;
-        at += (uint64_t)got;
-        n -= (uint64_t)got;
-    }
-    return MNEM_OK;
+    const uint64_t got = mnem__file_read_at(c->fd, out, n, at);
+    if (got == n) return MNEM_OK;
+    return mnem__fail(MNEM_IO, "%s: %llu bytes at %llu can't be read (%s)", c->path,
+                      (unsigned long long)(n - got), (unsigned long long)(at + got),
+                      errno ? strerrordesc_np(errno) : "another program made the file shorter");
 }
 
 /* Of the header with its own checksum as zero, as it was when the sum was made. */

@@ -7,7 +7,6 @@
  * none is counted, which the trainer knows.
  * Invariant: of an open corpus the ends rise from 2 on by 2 at least, up to the tokens.
  * Cost: a row takes two reads; nothing is kept in memory. */
-#include <string.h>
 
 #include "base/file/checksum.h"
 #include "train/data/corpus_private.h"

@@ -169,12 +169,9 @@ static mnem__location place_at(const mnem__exchange *x, int64_t number) {
 
 /* What the next message is sent from: the numbers from this one on, or a copy of them. */
 static mnem_status message_of(const mnem__exchange *x, const lane *l, int64_t number, size_t bytes,
-                              const float **from) {
-    *from = x->data + number;
-    if (!x->copies) return MNEM_OK;
-    float *copy = x->copies + slot_of(x, l->sent, l - x->lanes);
-    *from = copy;
-    return mnem__location_read(copy, place_at(x, number), bytes);
+                              const void **from) {
+    float *copy = x->copies ? x->copies + slot_of(x, l->sent, l - x->lanes) : NULL;
+    return mnem__location_get(place_at(x, number), copy, bytes, from);
 }
 
 static mnem_status move_sends(mnem__exchange *x, lane *l, bool *moved) {
@@ -190,7 +187,7 @@ static mnem_status move_sends(mnem__exchange *x, lane *l, bool *moved) {
     }
     while (l->sent - l->sent_done < WINDOW && next_piece(x, &l->out, x->ready, &p)) {
         const size_t bytes = (size_t)p.count * sizeof(float);
-        const float *from;
+        const void *from;
         MNEM__TRY(message_of(x, l, adds ? local_of(x, &p) : p.place, bytes, &from));
         MNEM__TRY(
             mnem_comm_send(x->comm, l->peer, channel, from, bytes, &l->sends[l->sent % WINDOW]));

@@ -32,20 +32,17 @@ uint64_t mnem__trainer_piece(const mnem_trainer *t, uint64_t n) {
 }
 
 void *mnem__trainer_piece_at(const mnem_trainer *t, mnem__part part, uint64_t place) {
-    if (t->taken.apart) return mnem__trainer_host(t, MNEM__PART_STAGING);
-    return mnem__trainer_host(t, part) + place;
+    return mnem__location_open(at(t, part, place), mnem__trainer_host(t, MNEM__PART_STAGING));
 }
 
 mnem_status mnem__trainer_piece_put(const mnem_trainer *t, mnem__part part, uint64_t place,
                                     uint64_t n) {
-    if (!t->taken.apart) return MNEM_OK;
-    return mnem__location_write(at(t, part, place), mnem__trainer_host(t, MNEM__PART_STAGING), n);
+    return mnem__location_put(at(t, part, place), mnem__trainer_piece_at(t, part, place), n);
 }
 
 mnem_status mnem__trainer_read(const mnem_trainer *t, mnem__part part, uint64_t place, uint64_t n,
                                void *memory, const void **data) {
-    *data = t->taken.apart ? memory : mnem__trainer_host(t, part) + place;
-    return t->taken.apart ? mnem__location_read(memory, at(t, part, place), n) : MNEM_OK;
+    return mnem__location_get(at(t, part, place), memory, n, data);
 }
 
 mnem_status mnem__trainer_piece_get(const mnem_trainer *t, mnem__part part, uint64_t place,

@@ -7,7 +7,6 @@
 #include "base/checked.h"
 #include "base/heap.h"
 #include "base/minmax.h"
-#include "base/process.h"
 #include "base/thread.h"
 #include "device/backend/backend.h"
 #include "train/checkpoint/checkpoint.h"

@@ -3,7 +3,6 @@
  * The library streams the rows and reports each tensor when it is written; here its line is shown
  * and the summary counted. The error is relative to the source, so one that was quantized before
  * says less than it lost in all: that is warned of. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
  * For each trace: read it, run every policy through mnem/replay.h, print what a snapshot says
  * beside (replay_snapshot.h), a table, verdicts and advice; a map (--svg) and a timeline are made
  * by one more replay of the first policy. */
-#include <math.h>
 #include <string.h>
 
 #include "sight/recording.h"

@@ -1,5 +1,4 @@
 /* schema_arrays.c: the first items one by one, then those of one schema. */
-#include "base/heap.h"
 #include "sampling/grammar/schema/schema_private.h"
 
 enum { TUPLE_MAX = 1000 };

@@ -3,7 +3,6 @@
  * schema fits too.
  *
  * Cases that can't exclude one another by their words get the others' negations beside them. */
-#include "base/heap.h"
 #include "sampling/grammar/schema/schema_private.h"
 
 enum { CASES_MAX = 200, TOGETHER_MAX = 4 };

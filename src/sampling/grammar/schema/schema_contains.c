@@ -8,7 +8,6 @@
  *
  *     0 items, 0 counted --> 1 item, 0 counted --> more, 0 counted (round) --> ...
  *                      \--> 1 item, 1 counted --> more, 1 counted (round) --> "]" */
-#include "base/heap.h"
 #include "sampling/grammar/schema/schema_private.h"
 
 enum { COUNTED_MAX = 4, PLACES_MAX = 8000, NONE = UINT32_MAX };

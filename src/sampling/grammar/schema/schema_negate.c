@@ -3,7 +3,6 @@
  * Each word fails by itself: a value has another type, or lacks a member, or has one whose schema
  * is negated in turn. A part that no schema can say is left out, so that less is written; a
  * word that can't be negated at all is refused by its name. */
-#include "base/heap.h"
 #include "sampling/grammar/schema/schema_private.h"
 
 enum { PREFIX_MAX = 32 }; /* of which each item's failure is a case */

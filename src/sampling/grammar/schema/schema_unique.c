@@ -5,7 +5,6 @@
  * and number of items so far. */
 #include <math.h>
 
-#include "base/heap.h"
 #include "sampling/grammar/schema/schema_private.h"
 
 enum {

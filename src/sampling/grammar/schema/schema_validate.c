@@ -6,8 +6,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/heap.h"
-#include "base/text/utf8.h"
 #include "sampling/grammar/schema/schema_private.h"
 
 enum { DEPTH_MAX = 48 };

@@ -7,7 +7,6 @@
 #define MNEM_TOOLS_MNEM_VERBS_CHAT_MESSAGE_HISTORY_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 enum {
     MESSAGE_FILE_MOST = 256 * 1024, /* bytes */

@@ -4,7 +4,6 @@
  * pages) elsewhere. Layers are alike, so the table has the first for all; JSON and the drawing have
  * every one. */
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "svg.h"

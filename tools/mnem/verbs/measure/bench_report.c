@@ -1,7 +1,6 @@
 /* bench_report.c: what `mnem bench` measured, as a table and as JSON.
  *
  * Rows of the table have at most 80 columns; what explains a figure is on the lines below it. */
-#include <math.h>
 #include <stdio.h>
 #include <time.h>
 

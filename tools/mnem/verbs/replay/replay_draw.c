@@ -7,7 +7,6 @@
  * Over the map: live bytes as a line (where it lies below the top of the boxes, memory is lost to
  * holes) and what is reserved, dashed. Where a request was refused both end at a line that says
  * so. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* report_compare.c: two runs beside each other: every metric that both know, and the tags whose
  * bytes at the peak differ most. */
-#include <math.h>
 #include <string.h>
 
 #include "verbs/report/report_tool.h"

@@ -3,7 +3,6 @@
  * The idea: report_page.html is a template with @@NAME@@ where text goes: the verdict, tables that
  * need no JavaScript, the same object as --json, and what the library draws (mnem_report_draw).
  * Invariant: text of others stands in the page only through html_text or as JSON without '<'. */
-#include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* top_find.c: which status file is meant. Files of programs that are gone are removed when they are
  * met: a kill leaves them. */
 #include <dirent.h>
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>

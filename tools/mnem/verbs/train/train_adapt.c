@@ -8,7 +8,6 @@
  * run goes on as it was. */
 #include <string.h>
 
-#include "sight/history_file.h"
 #include "verbs/train/train_tool.h"
 
 enum { ADAPT_STEPS = 4 }; /* timed at each setting, after one that isn't */

@@ -4,7 +4,6 @@
  * text have a window each; conversations get the length of the longest, up to the usual one. One
  * conversation is one sequence: none sees another, and the rest of a sequence is padding. */
 #include <math.h>
-#include <string.h>
 
 #include "verbs/train/train_tool.h"
 

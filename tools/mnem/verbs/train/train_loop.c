@@ -5,7 +5,6 @@
  * failure: the loop stops after the current step, with a checkpoint. A run whose loss has risen far
  * above its start is one, and keeps the last checkpoint from before. The time of steps excludes
  * that of looks and checkpoints. */
-#include <math.h>
 #include <unistd.h>
 
 #include "ranks/ranks.h"

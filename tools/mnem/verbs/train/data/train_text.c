@@ -7,7 +7,6 @@
  *
  * The first two are files in the run's folder, so that a resumed run sees the same tokens. The feed
  * lives in a block of the ledger, whose size the plan knows before (train_feed_bytes). */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
