@@ -1,7 +1,7 @@
 from os import PathLike
 from types import TracebackType
-from typing import (Any, Dict, Iterator, List, Literal, Mapping, NamedTuple, Optional, Sequence, Tuple,
-                    Type, TypedDict, Union, overload)
+from typing import (Any, Callable, Dict, Iterator, List, Literal, Mapping, NamedTuple, Optional,
+                    Protocol, Sequence, Tuple, Type, TypedDict, Union, overload)
 from typing_extensions import Unpack
 
 __all__ = ["LLM", "plan", "Text", "TokenLogprob", "Plan", "Ledger", "Line", "Error", "OverBudget",
@@ -66,6 +66,10 @@ _Messages = Union[str, Sequence[Mapping[str, Any]]]
 _Tools = Optional[Sequence[Mapping[str, Any]]]
 _Prompt = Union[str, Sequence[int]]
 
+class _Schema(Protocol):
+    @classmethod
+    def model_json_schema(cls) -> Dict[str, Any]: ...
+
 class _Options(TypedDict, total=False):
     temperature: Optional[float]
     seed: Optional[int]
@@ -87,6 +91,9 @@ class _Options(TypedDict, total=False):
     stop: Union[str, Sequence[str], None]
     logprobs: Optional[int]
     ignore_end: bool
+    schema: Union[Mapping[str, Any], Type[_Schema], None]
+    grammar: Optional[str]
+    on_logits: Optional[Callable[[List[int], Any], Optional[Sequence[float]]]]
 
 class LLM:
     plan: Plan
@@ -126,6 +133,7 @@ class LLM:
     @overload
     def generate(self, prompt: _Prompt, max_tokens: Optional[int] = 256, *, stream: Literal[True],
                  **options: Unpack[_Options]) -> Iterator[Text]: ...
+    def logits(self, prompt: _Prompt) -> Sequence[float]: ...
     @overload
     def chat(self, messages: _Messages, max_tokens: Optional[int] = 0, *, tools: _Tools = None,
              stream: Literal[False] = False, **options: Unpack[_Options]) -> Text: ...

@@ -7,6 +7,8 @@ import os
 from . import _declarations as D
 from ._budget import Budget
 from ._library import Error, OverBudget, check, lib, size_budget, text_of, value_text
+from ._grammar import Grammars
+from ._logits import Copied, Shown
 from ._run import Run
 
 _ROOM = b"texts and samplers"
@@ -87,6 +89,8 @@ class Engine:
     def close(self):
         if self.room:
             self.release()
+        if "grammars" in self.__dict__:
+            self.grammars.close()
         lib.mnem_engine_destroy(self.engine)
         lib.mnem_template_close(self.template)
         lib.mnem_tokenizer_destroy(self.tokenizer)
@@ -109,6 +113,14 @@ class Engine:
         check(lib.mnem_tokenizer_encode(self.tokenizer, data, len(data), flags, C.byref(ids),
                                         C.byref(count)))
         return ids[:count.value]
+
+    @functools.cached_property
+    def grammars(self):
+        return Grammars(self.tokenizer)
+
+    @functools.cached_property
+    def shown(self):
+        return Shown(self.vocab)
 
     def text(self, token):
         """What a token prints, alone."""
@@ -210,11 +222,14 @@ class Engine:
             if status != D.MNEM_CANCELLED or job.cancelled:
                 return check(status)
 
-    def run(self, job, ids, options, tell=None):
-        """The Text that follows ids; tell: called with its pieces instead."""
+    def begin(self, ids):
         self.load()
         if not ids:
             raise Error("mnem: the prompt is empty, and the model has no BOS token", D.MNEM_INVALID)
+
+    def run(self, job, ids, options, tell=None):
+        """The Text that follows ids; tell: called with its pieces instead."""
+        self.begin(ids)
         run = Run(self, ids, options, tell)
         try:
             self.keep_common(run.ids)
@@ -226,6 +241,18 @@ class Engine:
         finally:
             self.active = []
             run.close()
+
+    def logits(self, job, ids):
+        """A copy of the logits that follow ids."""
+        self.begin(ids)
+        copied = Copied(self.vocab)
+        self.keep_common(ids)
+        self.held, self.active = list(ids), [copied]
+        try:
+            self.step(job, self.held)
+        finally:
+            self.active = []
+        return copied.result
 
     def embed(self, texts, pooling):
         self.load()

@@ -162,9 +162,18 @@ class LLM:
         frequency_penalty, dry_multiplier, dry_base, dry_allowed_length, dry_penalty_last, dry_breakers,
         xtc_probability, xtc_threshold, logit_bias ({id: added to its logit}). stop: a text or several,
         before the first of which the text ends. logprobs: how many of the likeliest tokens are told with
-        each. ignore_end: the model doesn't end the text. Error: what the library refuses, such as an
+        each. ignore_end: the model doesn't end the text. schema: the text is JSON that is valid under this
+        schema, a dict or a class as Pydantic's; grammar: it follows this GBNF. on_logits(ids, logits) is
+        called before each token with all tokens so far and a read-only view of llm.vocab floats, valid
+        inside the call (NumPy's if the program has imported it), and may return others to choose from.
+        Error: what the library refuses, such as an
         option out of range; OverBudget: the prompt doesn't fit the context."""
         return self._answer(lambda: self._ids(prompt), Options(max_tokens, options), stream)
+
+    def logits(self, prompt):
+        """The logits of the token that follows a prompt: an array of llm.vocab floats, NumPy's if the
+        program has imported it. It is a copy."""
+        return self._call(lambda job: self._engine.logits(job, self._ids(prompt)))
 
     def chat(self, messages, max_tokens=0, *, tools=None, stream=False, **options):
         """The answer to a conversation, a list of {"role": ..., "content": ...} or one user's text, as a
