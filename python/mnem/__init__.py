@@ -5,9 +5,20 @@
         print(llm.plan)
         print(llm.generate("In the beginning", max_tokens=32))
 """
+from importlib import import_module as _import
+
 from ._library import VERSION as __version__
 from ._library import Cancelled, Error, OverBudget
 from ._llm import LLM, plan
 from ._tables import Ledger, Line, Plan
 
-__all__ = ["LLM", "plan", "Plan", "Ledger", "Line", "Error", "OverBudget", "Cancelled", "__version__"]
+__all__ = ["LLM", "plan", "Plan", "Ledger", "Line", "Error", "OverBudget", "Cancelled", "__version__",
+           "place", "Placement"]
+_LATER = {"place": "_place", "Placement": "_place"}  # loaded when it is first used
+
+
+def __getattr__(name):
+    if name not in _LATER:
+        raise AttributeError(f"module 'mnem' has no attribute {name!r}")
+    found = globals()[name] = getattr(_import("." + _LATER[name], __name__), name)
+    return found

@@ -3,7 +3,11 @@ from types import TracebackType
 from typing import (Any, Iterator, List, Literal, Mapping, Optional, Sequence, Tuple, Type, Union,
                     overload)
 
-__all__ = ["LLM", "plan", "Plan", "Ledger", "Line", "Error", "OverBudget", "Cancelled", "__version__"]
+from ._place import Placement as Placement
+from ._place import place as place
+
+__all__ = ["LLM", "plan", "Plan", "Ledger", "Line", "Error", "OverBudget", "Cancelled", "__version__",
+           "place", "Placement"]
 
 __version__: str
 
