@@ -13,8 +13,9 @@ from ._llm import LLM, plan
 from ._tables import Ledger, Line, Plan
 
 __all__ = ["LLM", "plan", "Plan", "Ledger", "Line", "Error", "OverBudget", "Cancelled", "__version__",
-           "place", "Placement"]
-_LATER = {"place": "_place", "Placement": "_place"}  # loaded when it is first used
+           "place", "Placement", "Pool", "PoolStats", "Block"]
+_LATER = {"place": "_place", "Placement": "_place", "Pool": "_pool", "PoolStats": "_pool",
+          "Block": "_pool"}  # loaded when it is first used
 
 
 def __getattr__(name):

@@ -5,9 +5,12 @@ from typing import (Any, Iterator, List, Literal, Mapping, Optional, Sequence, T
 
 from ._place import Placement as Placement
 from ._place import place as place
+from ._pool import Block as Block
+from ._pool import Pool as Pool
+from ._pool import PoolStats as PoolStats
 
 __all__ = ["LLM", "plan", "Plan", "Ledger", "Line", "Error", "OverBudget", "Cancelled", "__version__",
-           "place", "Placement"]
+           "place", "Placement", "Pool", "PoolStats", "Block"]
 
 __version__: str
 

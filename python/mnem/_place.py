@@ -1,6 +1,7 @@
 """place: offsets for buffers whose sizes and lifetimes are known before a run.
 
 The search runs in a thread of its own, so that Ctrl-C ends it between two of its milliseconds."""
+# mypy: allow-untyped-calls
 import array
 import ctypes as C
 import operator
@@ -84,7 +85,7 @@ def _constrain(buffers: Any, n: int, gaps: Any, fixed: Any, hints: Any) -> Tuple
     if gaps is None and fixed is None and hints is None:
         return None, []
     rows = (D.mnem_place_constraint * n)()
-    held = []
+    held: List[Any] = []
     for name, given, flag in ("hints", hints, "hinted"), ("fixed", fixed, "fixed"):
         if given is None:
             continue
@@ -151,7 +152,7 @@ def place(lower: _Numbers, upper: _Numbers, size: _Numbers, *, alignment: Union[
 
 def _solve(table: "array.array[int]", buffers: Any, constraints: Any, capacity: int,
            limits: Tuple[float, int, int]) -> Placement:
-    asked = []  # not empty: stop
+    asked: List[bool] = []  # not empty: stop
     stop = D.mnem_place_options._fields_[4][1](lambda _: bool(asked))
     seconds, seed, steps = limits
     options = D.mnem_place_options(capacity_bytes=capacity, seconds=seconds, seed=seed, steps_max=steps,
