@@ -13,9 +13,11 @@ from ._llm import LLM, plan
 from ._tables import Ledger, Line, Plan
 
 __all__ = ["LLM", "plan", "Plan", "Ledger", "Line", "Error", "OverBudget", "Cancelled", "__version__",
-           "place", "Placement", "Pool", "PoolStats", "Block"]
+           "place", "Placement", "Pool", "PoolStats", "Block",
+           "train", "Training", "TrainPlan", "TrainStep"]
 _LATER = {"place": "_place", "Placement": "_place", "Pool": "_pool", "PoolStats": "_pool",
-          "Block": "_pool"}  # loaded when it is first used
+          "Block": "_pool", "train": "_train", "Training": "_train", "TrainPlan": "_train",
+          "TrainStep": "_train"}  # loaded when it is first used
 
 
 def __getattr__(name):

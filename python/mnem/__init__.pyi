@@ -8,9 +8,14 @@ from ._place import place as place
 from ._pool import Block as Block
 from ._pool import Pool as Pool
 from ._pool import PoolStats as PoolStats
+from ._train import Training as Training
+from ._train import TrainPlan as TrainPlan
+from ._train import TrainStep as TrainStep
+from ._train import train as train
 
 __all__ = ["LLM", "plan", "Plan", "Ledger", "Line", "Error", "OverBudget", "Cancelled", "__version__",
-           "place", "Placement", "Pool", "PoolStats", "Block"]
+           "place", "Placement", "Pool", "PoolStats", "Block",
+           "train", "Training", "TrainPlan", "TrainStep"]
 
 __version__: str
 

@@ -19,6 +19,18 @@ MNEM_OFFSET_BEST_FIT = 5
 MNEM_OFFSET_WORST_FIT = 6
 MNEM_OFFSET_BUMP = 7
 MNEM_OFFSET_POLICY_COUNT = 8
+MNEM_DISTILL_LOGITS = 1
+MNEM_DISTILL_STATES = 2
+MNEM_DISTILL_BOTH = 3
+MNEM_MOMENTS_F32 = 0
+MNEM_MOMENTS_8BIT = 1
+MNEM_SHARD_CHOSEN = 0
+MNEM_SHARD_NONE = 1
+MNEM_SHARD_OPTIMIZER = 2
+MNEM_SHARD_GRADIENTS = 3
+MNEM_FEED_STACK_BYTES = 131072
+MNEM_FEATURE_TRAIN = 2048
+MNEM_FEATURE_TRAIN_ADAPTERS = 4096
 MNEM_MISUSE_DOUBLE_FREE = 0
 MNEM_MISUSE_FOREIGN_FREE = 1
 MNEM_MISUSE_USE_AFTER_FREE = 2
@@ -211,6 +223,236 @@ class mnem_pool_info(C.Structure):
         ("steps", C.c_uint64),
     ]
 
+class mnem_vocabulary_options(C.Structure):
+    _fields_ = [
+        ("tokens", C.c_int32),
+        ("pre", C.c_char_p),
+        ("end", C.c_char_p),
+        ("bytes_max", C.c_uint64),
+        ("progress", mnem_progress),
+    ]
+
+class mnem_vocabulary(C.Structure):
+    pass
+
+class mnem_tokenizer_options(C.Structure):
+    _fields_ = [
+        ("pre", C.c_char_p),
+        ("chat_template", C.c_char_p),
+    ]
+
+class mnem_gguf_writer(C.Structure):
+    pass
+
+class mnem_corpus_row(C.Structure):
+    _fields_ = [
+        ("ids", C.POINTER(C.c_int32)),
+        ("counted", C.POINTER(C.c_bool)),
+        ("count", C.c_size_t),
+        ("text_bytes", C.c_uint64),
+    ]
+
+class mnem_corpus_rows(C.Structure):
+    _fields_ = [
+        ("next", C.CFUNCTYPE(mnem_status, C.c_void_p, C.POINTER(mnem_corpus_row))),
+        ("context", C.c_void_p),
+        ("key", C.c_uint64),
+        ("joined", C.c_bool),
+    ]
+
+class mnem_corpus_options(C.Structure):
+    _fields_ = [
+        ("files", C.POINTER(C.c_char_p)),
+        ("count", C.c_size_t),
+        ("cache", C.c_char_p),
+        ("tokenizer", C.POINTER(mnem_tokenizer)),
+        ("threads", C.c_int32),
+        ("progress", mnem_progress),
+        ("rows", mnem_corpus_rows),
+    ]
+
+class mnem_corpus(C.Structure):
+    pass
+
+class mnem_corpus_info(C.Structure):
+    _fields_ = [
+        ("tokens", C.c_uint64),
+        ("text_bytes", C.c_uint64),
+        ("file_bytes", C.c_uint64),
+        ("checksum", C.c_uint64),
+        ("files", C.c_uint32),
+        ("width", C.c_uint32),
+        ("rows", C.c_uint64),
+        ("row_most", C.c_uint64),
+        ("vocab", C.c_int32),
+        ("made", C.c_bool),
+        ("reason", C.c_char_p),
+    ]
+
+class mnem_windows(C.Structure):
+    _fields_ = [
+        ("begin", C.c_uint64),
+        ("tokens", C.c_uint64),
+        ("count", C.c_uint64),
+        ("seed", C.c_uint64),
+        ("sequence", C.c_uint32),
+        ("shuffled", C.c_bool),
+        ("rows", C.c_bool),
+    ]
+
+class mnem_feed_options(C.Structure):
+    _fields_ = [
+        ("corpus", C.POINTER(mnem_corpus)),
+        ("windows", mnem_windows),
+        ("rows", C.c_uint32),
+        ("depth", C.c_uint32),
+        ("first", C.c_uint64),
+        ("end", C.c_uint64),
+        ("group", C.c_uint32),
+        ("share_first", C.c_uint32),
+        ("share", C.c_uint32),
+    ]
+
+class mnem_feed(C.Structure):
+    pass
+
+class mnem_batch(C.Structure):
+    _fields_ = [
+        ("ids", C.POINTER(C.c_int32)),
+        ("targets", C.POINTER(C.c_int32)),
+        ("first", C.c_uint64),
+        ("rows", C.c_uint32),
+    ]
+
+class mnem_lora(C.Structure):
+    _fields_ = [
+        ("rank", C.c_int32),
+        ("alpha", C.c_float),
+        ("targets", C.c_uint32),
+        ("base", C.POINTER(mnem_model)),
+    ]
+
+mnem_distill_on = C.c_int
+class mnem_distill(C.Structure):
+    _fields_ = [
+        ("teacher", C.POINTER(mnem_model)),
+        ("weight", C.c_float),
+        ("temperature", C.c_float),
+        ("on", mnem_distill_on),
+    ]
+
+mnem_moments = C.c_int
+class mnem_optimizer_options(C.Structure):
+    _fields_ = [
+        ("moments", mnem_moments),
+        ("beta1", C.c_double),
+        ("beta2", C.c_double),
+        ("epsilon", C.c_double),
+        ("weight_decay", C.c_double),
+        ("seed", C.c_uint64),
+    ]
+
+class mnem_schedule(C.Structure):
+    _fields_ = [
+        ("rate_peak", C.c_double),
+        ("rate_floor", C.c_double),
+        ("warmup_steps", C.c_uint64),
+        ("total_steps", C.c_uint64),
+    ]
+
+mnem_shard = C.c_int
+class mnem_train_options(C.Structure):
+    _fields_ = [
+        ("ledger", C.POINTER(mnem_ledger)),
+        ("shape", mnem_transformer),
+        ("lora", mnem_lora),
+        ("masked", C.c_bool),
+        ("distill", mnem_distill),
+        ("sequence", C.c_int32),
+        ("batch", C.c_int32),
+        ("micro_batch", C.c_int32),
+        ("threads", C.c_int32),
+        ("compute", mnem_type),
+        ("dropout", C.c_float),
+        ("seed", C.c_uint64),
+        ("optimizer", mnem_optimizer_options),
+        ("schedule", mnem_schedule),
+        ("norm_max", C.c_double),
+        ("comm", C.POINTER(mnem_comm)),
+        ("shard", mnem_shard),
+        ("device", C.POINTER(mnem_device)),
+        ("io_bytes", C.c_uint64),
+        ("io_bytes_sequence", C.c_uint64),
+    ]
+
+class mnem_train_plan(C.Structure):
+    _fields_ = [
+        ("micro_batch", C.c_int32),
+        ("accumulation", C.c_int32),
+        ("threads", C.c_int32),
+        ("ranks", C.c_int32),
+        ("first", C.c_int32),
+        ("share", C.c_int32),
+        ("shard", mnem_shard),
+        ("sharding", C.c_char * 160),
+        ("keep", C.c_uint8 * 1024),
+        ("layers", C.c_int32),
+        ("layers_recomputed", C.c_int32),
+        ("recomputed", C.c_double),
+        ("budget_bytes", C.c_uint64),
+        ("peak_bytes", C.c_uint64),
+        ("parameters", C.c_uint64),
+        ("weight_bytes", C.c_uint64),
+        ("gradient_bytes", C.c_uint64),
+        ("optimizer_bytes", C.c_uint64),
+        ("frozen_bytes", C.c_uint64),
+        ("teacher_streamed", C.c_bool),
+        ("teacher_bytes_read", C.c_uint64),
+        ("activation_bytes", C.c_uint64),
+        ("activation_bytes_all", C.c_uint64),
+        ("lines", C.c_uint),
+        ("line", mnem_plan_line * 40),
+        ("macs_per_step", C.c_double),
+        ("smaller_bytes", C.c_uint64),
+        ("larger_bytes", C.c_uint64),
+        ("smaller_cost", C.c_double),
+        ("larger_cost", C.c_double),
+        ("smaller", C.c_char * 160),
+        ("larger", C.c_char * 160),
+        ("needed_bytes", C.c_uint64),
+        ("knob", mnem_knob),
+        ("needed_rank", C.c_int32),
+    ]
+
+class mnem_trainer(C.Structure):
+    pass
+
+class mnem_train_batch(C.Structure):
+    _fields_ = [
+        ("ids", C.POINTER(C.c_int32)),
+        ("targets", C.POINTER(C.c_int32)),
+        ("sequences", C.c_int32),
+    ]
+
+class mnem_train_source(C.Structure):
+    _fields_ = [
+        ("next", C.CFUNCTYPE(mnem_status, C.c_void_p, C.POINTER(mnem_train_batch))),
+        ("context", C.c_void_p),
+    ]
+
+class mnem_train_report(C.Structure):
+    _fields_ = [
+        ("step", C.c_uint64),
+        ("loss", C.c_double),
+        ("rate", C.c_double),
+        ("norm", C.c_double),
+        ("clip", C.c_double),
+        ("loss_scale", C.c_double),
+        ("applied", C.c_bool),
+        ("tokens", C.c_int64),
+        ("waited", C.c_double),
+    ]
+
 FUNCTIONS = {
     "mnem_place_solve_constrained": (mnem_status, [C.POINTER(mnem_place_buffer), C.POINTER(mnem_place_constraint), C.c_size_t, C.POINTER(mnem_place_options), C.POINTER(mnem_place_result)]),
     "mnem_device_open": (mnem_status, [C.c_char_p, C.POINTER(mnem_device_options), C.POINTER(C.POINTER(mnem_device))]),
@@ -224,5 +466,41 @@ FUNCTIONS = {
     "mnem_pool_account_get": (C.c_bool, [C.POINTER(mnem_pool), C.c_uint, C.POINTER(mnem_account_info)]),
     "mnem_pool_rung_text": (C.c_char_p, [mnem_pool_rung]),
     "mnem_pool_info_get": (None, [C.POINTER(mnem_pool), C.POINTER(mnem_pool_info)]),
+    "mnem_ledger_hold": (mnem_status, [C.POINTER(mnem_ledger)]),
+    "mnem_ledger_charge_planned": (mnem_status, [C.POINTER(mnem_ledger), mnem_kind, C.c_char_p, C.c_uint64]),
+    "mnem_ledger_alloc": (mnem_status, [C.POINTER(mnem_ledger), C.POINTER(mnem_device), mnem_kind, C.c_char_p, C.c_uint64, C.c_uint64, C.POINTER(mnem_block)]),
+    "mnem_ledger_free": (None, [C.POINTER(mnem_ledger), mnem_kind, C.c_char_p, C.POINTER(mnem_block)]),
+    "mnem_transformer_supports": (mnem_status, [C.POINTER(mnem_transformer), C.c_uint32]),
+    "mnem_vocabulary_learn": (mnem_status, [C.POINTER(mnem_vocabulary_options), C.POINTER(C.c_char_p), C.c_size_t, C.POINTER(C.POINTER(mnem_vocabulary))]),
+    "mnem_vocabulary_destroy": (None, [C.POINTER(mnem_vocabulary)]),
+    "mnem_tokenizer_create_from": (mnem_status, [C.POINTER(mnem_vocabulary), C.POINTER(C.POINTER(mnem_tokenizer))]),
+    "mnem_tokenizer_create_with": (mnem_status, [C.POINTER(mnem_model), C.POINTER(mnem_tokenizer_options), C.POINTER(C.POINTER(mnem_tokenizer))]),
+    "mnem_tokenizer_write": (mnem_status, [C.POINTER(mnem_tokenizer), C.POINTER(mnem_gguf_writer)]),
+    "mnem_gguf_create": (mnem_status, [C.c_char_p, C.POINTER(C.POINTER(mnem_gguf_writer))]),
+    "mnem_gguf_key_text": (mnem_status, [C.POINTER(mnem_gguf_writer), C.c_char_p, C.c_char_p]),
+    "mnem_gguf_finish": (mnem_status, [C.POINTER(mnem_gguf_writer)]),
+    "mnem_gguf_abort": (None, [C.POINTER(mnem_gguf_writer)]),
+    "mnem_corpus_open": (mnem_status, [C.POINTER(mnem_corpus_options), C.POINTER(C.POINTER(mnem_corpus))]),
+    "mnem_corpus_close": (None, [C.POINTER(mnem_corpus)]),
+    "mnem_corpus_info_get": (None, [C.POINTER(mnem_corpus), C.POINTER(mnem_corpus_info)]),
+    "mnem_windows_split": (mnem_status, [C.c_uint64, C.c_uint32, C.c_double, C.c_uint64, C.POINTER(mnem_windows), C.POINTER(mnem_windows)]),
+    "mnem_windows_split_rows": (mnem_status, [C.c_uint64, C.c_uint32, C.c_double, C.c_uint64, C.POINTER(mnem_windows), C.POINTER(mnem_windows)]),
+    "mnem_feed_bytes": (C.c_uint64, [C.c_uint32, C.c_uint32, C.c_uint32]),
+    "mnem_feed_create": (mnem_status, [C.POINTER(mnem_feed_options), C.c_void_p, C.POINTER(C.POINTER(mnem_feed))]),
+    "mnem_feed_next": (mnem_status, [C.POINTER(mnem_feed), C.POINTER(mnem_batch)]),
+    "mnem_feed_destroy": (None, [C.POINTER(mnem_feed)]),
+    "mnem_lora_targets_parse": (mnem_status, [C.c_char_p, C.POINTER(C.c_uint32)]),
+    "mnem_train_plan_make": (mnem_status, [C.POINTER(mnem_train_options), C.POINTER(mnem_train_plan)]),
+    "mnem_trainer_create": (mnem_status, [C.POINTER(mnem_train_options), C.POINTER(mnem_train_plan), C.POINTER(C.POINTER(mnem_trainer))]),
+    "mnem_trainer_destroy": (None, [C.POINTER(mnem_trainer)]),
+    "mnem_trainer_init": (None, [C.POINTER(mnem_trainer), C.c_uint64]),
+    "mnem_trainer_load": (mnem_status, [C.POINTER(mnem_trainer), C.POINTER(mnem_model)]),
+    "mnem_trainer_write": (mnem_status, [C.POINTER(mnem_trainer), mnem_type, C.POINTER(mnem_gguf_writer)]),
+    "mnem_trainer_step": (mnem_status, [C.POINTER(mnem_trainer), C.POINTER(mnem_train_source), C.POINTER(mnem_train_report)]),
+    "mnem_trainer_evaluate": (mnem_status, [C.POINTER(mnem_trainer), C.POINTER(mnem_train_source), C.POINTER(C.c_double), C.POINTER(C.c_int64)]),
+    "mnem_trainer_cancel": (None, [C.POINTER(mnem_trainer)]),
+    "mnem_trainer_save": (mnem_status, [C.POINTER(mnem_trainer), C.c_char_p, C.c_char_p]),
+    "mnem_trainer_resume": (mnem_status, [C.POINTER(mnem_trainer), C.c_char_p, C.c_char_p, C.c_size_t]),
+    "mnem_trainer_steps": (C.c_uint64, [C.POINTER(mnem_trainer)]),
 }
-STRUCTS = [mnem_place_buffer, mnem_place_gap, mnem_place_constraint, mnem_place_options, mnem_place_result, mnem_device_options, mnem_source, mnem_misuse, mnem_pool_soft, mnem_pool_options, mnem_block, mnem_pool_block, mnem_pool_request, mnem_pool_info]
+STRUCTS = [mnem_place_buffer, mnem_place_gap, mnem_place_constraint, mnem_place_options, mnem_place_result, mnem_device_options, mnem_source, mnem_misuse, mnem_pool_soft, mnem_pool_options, mnem_block, mnem_pool_block, mnem_pool_request, mnem_pool_info, mnem_vocabulary_options, mnem_tokenizer_options, mnem_corpus_row, mnem_corpus_rows, mnem_corpus_options, mnem_corpus_info, mnem_windows, mnem_feed_options, mnem_batch, mnem_lora, mnem_distill, mnem_optimizer_options, mnem_schedule, mnem_train_options, mnem_train_plan, mnem_train_batch, mnem_train_source, mnem_train_report]

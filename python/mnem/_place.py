@@ -31,7 +31,8 @@ def _column(name: str, values: _Numbers, n: Optional[int] = None, least: int = -
     """The numbers of a list, an array or a buffer; n: how many there must be."""
     if not isinstance(values, (list, tuple, range)):
         try:
-            values = memoryview(values).tolist()
+            buffer: Any = values
+            values = memoryview(buffer).tolist()
         except TypeError:
             values = list(values)
     if n is not None and len(values) != n:
