@@ -14,10 +14,12 @@ from ._tables import Ledger, Line, Plan
 
 __all__ = ["LLM", "plan", "Plan", "Ledger", "Line", "Error", "OverBudget", "Cancelled", "__version__",
            "place", "Placement", "Pool", "PoolStats", "Block",
-           "train", "Training", "TrainPlan", "TrainStep"]
+           "train", "Training", "TrainPlan", "TrainStep",
+           "report", "Report", "ReportOwner", "ReportLeak", "ReportOperator"]
 _LATER = {"place": "_place", "Placement": "_place", "Pool": "_pool", "PoolStats": "_pool",
           "Block": "_pool", "train": "_train", "Training": "_train", "TrainPlan": "_train",
-          "TrainStep": "_train"}  # loaded when it is first used
+          "TrainStep": "_train", "report": "_report", "Report": "_report", "ReportOwner": "_report",
+          "ReportLeak": "_report", "ReportOperator": "_report"}  # loaded when it is first used
 
 
 def __getattr__(name):

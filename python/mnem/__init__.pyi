@@ -8,6 +8,11 @@ from ._place import place as place
 from ._pool import Block as Block
 from ._pool import Pool as Pool
 from ._pool import PoolStats as PoolStats
+from ._report import Report as Report
+from ._report import ReportLeak as ReportLeak
+from ._report import ReportOperator as ReportOperator
+from ._report import ReportOwner as ReportOwner
+from ._report import report as report
 from ._train import Training as Training
 from ._train import TrainPlan as TrainPlan
 from ._train import TrainStep as TrainStep
@@ -15,7 +20,8 @@ from ._train import train as train
 
 __all__ = ["LLM", "plan", "Plan", "Ledger", "Line", "Error", "OverBudget", "Cancelled", "__version__",
            "place", "Placement", "Pool", "PoolStats", "Block",
-           "train", "Training", "TrainPlan", "TrainStep"]
+           "train", "Training", "TrainPlan", "TrainStep",
+           "report", "Report", "ReportOwner", "ReportLeak", "ReportOperator"]
 
 __version__: str
 

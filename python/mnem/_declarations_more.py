@@ -29,6 +29,27 @@ MNEM_SHARD_NONE = 1
 MNEM_SHARD_OPTIMIZER = 2
 MNEM_SHARD_GRADIENTS = 3
 MNEM_FEED_STACK_BYTES = 131072
+MNEM_REPORT_METRIC_PEAK = 0
+MNEM_REPORT_METRIC_END = 1
+MNEM_REPORT_METRIC_RESERVED = 2
+MNEM_REPORT_METRIC_RESIDENT = 3
+MNEM_REPORT_METRIC_UNACCOUNTED = 4
+MNEM_REPORT_METRIC_UTILISATION = 5
+MNEM_REPORT_METRIC_FRAGMENTATION = 6
+MNEM_REPORT_METRIC_INTERNAL = 7
+MNEM_REPORT_METRIC_EXTERNAL = 8
+MNEM_REPORT_METRIC_UNUSABLE = 9
+MNEM_REPORT_METRIC_EFFICIENCY = 10
+MNEM_REPORT_METRIC_PREDICTION_ERROR = 11
+MNEM_REPORT_METRIC_REFUSALS = 12
+MNEM_REPORT_METRIC_LEAKS = 13
+MNEM_REPORT_METRIC_LEAKED = 14
+MNEM_REPORT_METRIC_GROWING = 15
+MNEM_REPORT_METRIC_ALLOCATIONS = 16
+MNEM_REPORT_METRIC_DROPPED = 17
+MNEM_REPORT_METRIC_SAMPLES_OFF = 18
+MNEM_REPORT_METRIC_DURATION = 19
+MNEM_REPORT_METRICS = 20
 MNEM_FEATURE_TRAIN = 2048
 MNEM_FEATURE_TRAIN_ADAPTERS = 4096
 MNEM_MISUSE_DOUBLE_FREE = 0
@@ -453,6 +474,127 @@ class mnem_train_report(C.Structure):
         ("waited", C.c_double),
     ]
 
+class mnem_report_options(C.Structure):
+    _fields_ = [
+        ("device_given", C.c_bool),
+        ("device", C.c_uint32),
+        ("rank", C.c_uint32),
+        ("progress", mnem_progress),
+    ]
+
+class mnem_report(C.Structure):
+    pass
+
+class mnem_report_level(C.Structure):
+    _fields_ = [
+        ("known", C.c_bool),
+        ("at_peak", C.c_uint64),
+        ("most", C.c_uint64),
+        ("mean", C.c_double),
+    ]
+
+class mnem_report_refused(C.Structure):
+    _fields_ = [
+        ("count", C.c_uint64),
+        ("bytes_largest", C.c_uint64),
+        ("bytes_last", C.c_uint64),
+    ]
+
+class mnem_report_owner(C.Structure):
+    _fields_ = [
+        ("kind", C.c_char_p),
+        ("tag", C.c_char_p),
+        ("site", C.c_char_p),
+        ("bytes_at_peak", C.c_uint64),
+        ("blocks_at_peak", C.c_uint64),
+        ("bytes_most", C.c_uint64),
+        ("bytes_end", C.c_uint64),
+        ("blocks_end", C.c_uint64),
+        ("bytes_total", C.c_uint64),
+        ("allocations", C.c_uint64),
+    ]
+
+class mnem_report_leak(C.Structure):
+    _fields_ = [
+        ("kind", C.c_char_p),
+        ("tag", C.c_char_p),
+        ("site", C.c_char_p),
+        ("bytes", C.c_uint64),
+        ("blocks", C.c_uint64),
+        ("age_oldest", C.c_uint64),
+        ("age_median", C.c_uint64),
+        ("growing", C.c_bool),
+    ]
+
+class mnem_report_operator(C.Structure):
+    _fields_ = [
+        ("name", C.c_char_p),
+        ("sort", C.c_char_p),
+        ("count", C.c_uint64),
+        ("bytes", C.c_uint64),
+        ("multiply_adds", C.c_uint64),
+        ("ns_total", C.c_uint64),
+        ("ns_longest", C.c_uint64),
+    ]
+
+class mnem_report_facts(C.Structure):
+    _fields_ = [
+        ("path", C.c_char_p),
+        ("format", C.c_char_p),
+        ("program", C.c_char_p),
+        ("roofs", C.c_char_p),
+        ("clocked", C.c_bool),
+        ("duration", C.c_uint64),
+        ("events", C.c_uint64),
+        ("allocations", C.c_uint64),
+        ("threads", C.c_uint64),
+        ("rank", C.c_uint32),
+        ("ranks", C.c_uint32),
+        ("clock", C.c_char_p),
+        ("blocks", C.c_bool),
+        ("dropped", C.c_uint64),
+        ("budget_bytes", C.c_uint64),
+        ("bytes_peak", C.c_uint64),
+        ("peak_at", C.c_uint64),
+        ("bytes_end", C.c_uint64),
+        ("bytes_before", C.c_uint64),
+        ("resident_most", C.c_uint64),
+        ("resident_at_peak", C.c_uint64),
+        ("unaccounted_known", C.c_bool),
+        ("unaccounted_bytes", C.c_int64),
+        ("samples", C.c_uint64),
+        ("samples_equal", C.c_uint64),
+        ("predicted_bytes", C.c_uint64),
+        ("live", mnem_report_level),
+        ("granted", mnem_report_level),
+        ("reserved", mnem_report_level),
+        ("hole_known", C.c_bool),
+        ("hole_at_peak", C.c_uint64),
+        ("refused", mnem_report_refused * 4),
+        ("disk_bytes", C.c_uint64),
+        ("disk_ns", C.c_uint64),
+        ("disk_reads", C.c_uint64),
+        ("runs_left_out", C.c_uint64),
+        ("accounts", C.c_size_t),
+        ("sites", C.c_size_t),
+        ("leaks", C.c_size_t),
+        ("ops", C.c_size_t),
+        ("account", C.POINTER(mnem_report_owner)),
+        ("site", C.POINTER(mnem_report_owner)),
+        ("leak", C.POINTER(mnem_report_leak)),
+        ("op", C.POINTER(mnem_report_operator)),
+        ("leaked_bytes", C.c_uint64),
+        ("leaked_blocks", C.c_uint64),
+    ]
+
+class mnem_report_metric_info(C.Structure):
+    _fields_ = [
+        ("key", C.c_char_p),
+        ("text", C.c_char_p),
+        ("unit", C.c_char_p),
+    ]
+
+mnem_report_metric = C.c_int
 FUNCTIONS = {
     "mnem_place_solve_constrained": (mnem_status, [C.POINTER(mnem_place_buffer), C.POINTER(mnem_place_constraint), C.c_size_t, C.POINTER(mnem_place_options), C.POINTER(mnem_place_result)]),
     "mnem_device_open": (mnem_status, [C.c_char_p, C.POINTER(mnem_device_options), C.POINTER(C.POINTER(mnem_device))]),
@@ -502,5 +644,10 @@ FUNCTIONS = {
     "mnem_trainer_save": (mnem_status, [C.POINTER(mnem_trainer), C.c_char_p, C.c_char_p]),
     "mnem_trainer_resume": (mnem_status, [C.POINTER(mnem_trainer), C.c_char_p, C.c_char_p, C.c_size_t]),
     "mnem_trainer_steps": (C.c_uint64, [C.POINTER(mnem_trainer)]),
+    "mnem_report_create": (mnem_status, [C.c_char_p, C.POINTER(mnem_report_options), C.POINTER(C.POINTER(mnem_report))]),
+    "mnem_report_destroy": (None, [C.POINTER(mnem_report)]),
+    "mnem_report_facts_get": (C.POINTER(mnem_report_facts), [C.POINTER(mnem_report)]),
+    "mnem_report_metric_get": (mnem_report_metric_info, [mnem_report_metric]),
+    "mnem_report_measure": (C.c_bool, [C.POINTER(mnem_report_facts), mnem_report_metric, C.POINTER(C.c_double)]),
 }
-STRUCTS = [mnem_place_buffer, mnem_place_gap, mnem_place_constraint, mnem_place_options, mnem_place_result, mnem_device_options, mnem_source, mnem_misuse, mnem_pool_soft, mnem_pool_options, mnem_block, mnem_pool_block, mnem_pool_request, mnem_pool_info, mnem_vocabulary_options, mnem_tokenizer_options, mnem_corpus_row, mnem_corpus_rows, mnem_corpus_options, mnem_corpus_info, mnem_windows, mnem_feed_options, mnem_batch, mnem_lora, mnem_distill, mnem_optimizer_options, mnem_schedule, mnem_train_options, mnem_train_plan, mnem_train_batch, mnem_train_source, mnem_train_report]
+STRUCTS = [mnem_place_buffer, mnem_place_gap, mnem_place_constraint, mnem_place_options, mnem_place_result, mnem_device_options, mnem_source, mnem_misuse, mnem_pool_soft, mnem_pool_options, mnem_block, mnem_pool_block, mnem_pool_request, mnem_pool_info, mnem_vocabulary_options, mnem_tokenizer_options, mnem_corpus_row, mnem_corpus_rows, mnem_corpus_options, mnem_corpus_info, mnem_windows, mnem_feed_options, mnem_batch, mnem_lora, mnem_distill, mnem_optimizer_options, mnem_schedule, mnem_train_options, mnem_train_plan, mnem_train_batch, mnem_train_source, mnem_train_report, mnem_report_options, mnem_report_level, mnem_report_refused, mnem_report_owner, mnem_report_leak, mnem_report_operator, mnem_report_facts, mnem_report_metric_info]
