@@ -9,21 +9,24 @@ from importlib import import_module as _import
 
 from ._library import VERSION as __version__
 from ._library import Cancelled, Error, OverBudget
+from ._budget import Budget
 from ._llm import LLM, plan
 from ._tables import Ledger, Line, Plan
+from ._text import Text, TokenLogprob
 
-__all__ = ["LLM", "plan", "Plan", "Ledger", "Line", "Error", "OverBudget", "Cancelled", "__version__",
-           "place", "Placement", "Pool", "PoolStats", "Block",
-           "train", "Training", "TrainPlan", "TrainStep",
-           "report", "Report", "ReportOwner", "ReportLeak", "ReportOperator"]
-_LATER = {"place": "_place", "Placement": "_place", "Pool": "_pool", "PoolStats": "_pool",
-          "Block": "_pool", "train": "_train", "Training": "_train", "TrainPlan": "_train",
-          "TrainStep": "_train", "report": "_report", "Report": "_report", "ReportOwner": "_report",
-          "ReportLeak": "_report", "ReportOperator": "_report"}  # loaded when it is first used
+__all__ = ["Budget", "LLM", "plan", "Text", "TokenLogprob", "Plan", "Ledger", "Line", "Error",
+           "OverBudget", "Cancelled", "__version__"]
+
+# Loaded when they are first used.
+_LATER = {"_place": ["place", "Placement"], "_pool": ["Pool", "PoolStats", "Block"],
+          "_train": ["train", "Training", "TrainPlan", "TrainStep"],
+          "_report": ["report", "Report", "ReportOwner", "ReportLeak", "ReportOperator"]}
+__all__ += [name for names in _LATER.values() for name in names]
 
 
 def __getattr__(name):
-    if name not in _LATER:
-        raise AttributeError(f"module 'mnem' has no attribute {name!r}")
-    found = globals()[name] = getattr(_import("." + _LATER[name], __name__), name)
-    return found
+    for module, names in _LATER.items():
+        if name in names:
+            found = globals()[name] = getattr(_import("." + module, __name__), name)
+            return found
+    raise AttributeError(f"module 'mnem' has no attribute {name!r}")

@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Dict, List, Optional, Type, Union
 
 from . import _declarations_more as D
-from ._budget import Budget
+from ._budget import process
 from ._library import Error, OverBudget, check, declare, lib, size_parse, size_text
 from ._tables import Line, _table
 
@@ -172,8 +172,8 @@ class Pool:
         if not size:
             raise ValueError("mnem: memory is None, but a pool needs a size, such as \"64M\"")
         options = D.mnem_pool_options(bytes_max=size, alignment=alignment, tag=tag.encode())
-        if Budget.ledger:
-            options.ledger, options.kind = Budget.ledger, D.MNEM_KIND_HOST
+        if process.ledger:
+            options.ledger, options.kind = process.ledger, D.MNEM_KIND_HOST
         self._handle = _Handle(options)
         self._end = weakref.finalize(self, _close, self._handle)
         self.size = size

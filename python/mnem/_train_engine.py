@@ -7,8 +7,8 @@ import os
 from typing import Any, Callable, Dict, List, Optional
 
 from . import _declarations_more as D
-from ._budget import Budget
-from ._library import Error, OverBudget, check, declare, lib, size_budget, size_parse, text_of
+from ._budget import process
+from ._library import Error, OverBudget, check, declare, lib, size_parse, text_of
 from ._tables import Line
 from ._train_data import Rows, RowSource
 
@@ -49,6 +49,7 @@ class TrainEngine:
         self.lines: List[Line] = []
         self.steps_done = 0
         self.ledger: Any = None
+        self.share: Any = None
         self.source = D.mnem_train_source(next=D.mnem_train_source._fields_[0][1](self._next))
 
     # ---- opening ----
@@ -56,9 +57,20 @@ class TrainEngine:
     def open(self, job: Any, length: Callable[[Dict[str, Any]], None], context_open: bool) -> None:
         """Up to the weights. length: settles the steps, once the text is known; context_open: the context may
         become one that fits the text."""
+        memory = size_parse(self.memory or self.config["memory"] or None)
+        self.config["memory"] = memory
+        with process.lock:
+            self.share = process.share(memory)
+            self.ledger = process.ledger
+            process.engines.add(id(self))
+            try:
+                self.open_all(job, length, context_open)
+            except OverBudget as refusal:
+                refusal.budget = refusal.budget or process.size
+                raise
+
+    def open_all(self, job: Any, length: Callable[[Dict[str, Any]], None], context_open: bool) -> None:
         config, resume = self.config, self.folder.begun
-        self.ledger = Budget.take(size_parse(self.memory or config["memory"] or None))
-        config["memory"] = size_parse(self.memory) if self.memory else config["memory"]
         check(lib.mnem_device_open(b"host", None, C.byref(self.device)))
         if config["init"] and (not resume or config["lora"] or not self.saved()):
             check(lib.mnem_model_open(os.fsencode(config["init"]), C.byref(self.base)))
@@ -247,24 +259,29 @@ class TrainEngine:
         """auto precision: f32 where it fits, else bf16; what was chosen stays for resume."""
         c = self.config
         self.set_options()
-        choices = ["f32", "bf16"] if c["precision"] == "auto" else [c["precision"]]
-        for precision in choices:
+        try:
+            live = process.info().bytes_live
+            check(lib.mnem_ledger_budget_set(self.ledger, live + self.share.plan_bytes()))
+            self.plan_in(["f32", "bf16"] if c["precision"] == "auto" else [c["precision"]])
+            check(lib.mnem_ledger_hold(self.ledger))
+        except OverBudget as refusal:
+            refusal.knob = _knob(self.plan.knob)
+            if self.plan.needed_bytes:
+                self.share.explain(refusal, self.plan.needed_bytes)
+            raise
+        finally:
+            process.limit()
+        self.lines = [Line(lib.mnem_kind_text(at.kind).decode(), at.tag.decode(), at.bytes)
+                      for at in self.plan.line[:self.plan.lines]]
+
+    def plan_in(self, precisions: List[str]) -> None:
+        for precision in precisions:
             self.options.compute = _COMPUTE[precision]
             status = lib.mnem_train_plan_make(C.byref(self.options), C.byref(self.plan))
             if status != D.MNEM_OVER_BUDGET:
                 break
-        try:
-            check(status)
-            check(lib.mnem_ledger_hold(self.ledger))
-        except OverBudget as refusal:
-            plan = self.plan
-            refusal.budget, refusal.knob = plan.budget_bytes, _knob(plan.knob)
-            if plan.needed_bytes:
-                refusal.needed, refusal.least = plan.needed_bytes, size_budget(plan.needed_bytes)
-            raise
-        c["precision"] = precision
-        self.lines = [Line(lib.mnem_kind_text(at.kind).decode(), at.tag.decode(), at.bytes)
-                      for at in self.plan.line[:self.plan.lines]]
+        check(status)
+        self.config["precision"] = precision
 
     # ---- weights ----
 
@@ -372,6 +389,7 @@ class TrainEngine:
         self.gguf(path, keys, *parts, lambda writer: lib.mnem_trainer_write(self.trainer, kind, writer))
 
     def close(self) -> None:
+        process.engines.discard(id(self))
         if self.ledger:
             self.give_feed()
         lib.mnem_trainer_destroy(self.trainer)
