@@ -147,6 +147,20 @@ class Train(unittest.TestCase):
         self.assertGreater(refused.exception.needed, refused.exception.budget)
         self.assertIsNotNone(refused.exception.least)
 
+    def test_memory_is_a_share_beside_an_llm(self):
+        with mnem.LLM(MODEL, memory=ROOM, ctx=64) as llm:
+            whole = self.small("alone", memory="100M")
+            self.assertLessEqual(whole.plan.budget, llm.ledger.live + (100 << 20))
+            with self.assertRaises(mnem.OverBudget) as refused:
+                mnem.train(self.text, config={**SMALL, "embd": 512, "layers": 16, "ff": 2048}, steps=1,
+                           out=self.path("out"), memory="100M", threads=1)
+            self.assertEqual(refused.exception.budget, 100 << 20)
+            self.assertGreater(refused.exception.needed, 100 << 20)
+            live = llm.ledger.live
+            self.small("again", memory="100M")
+            self.assertLess(llm.ledger.live, live + (1 << 20))
+            self.assertGreater(len(llm.generate("And the", 8, temperature=0)), 0)
+
     def test_wrong_arguments_are_named(self):
         cases = (ValueError, "config is 'huge'", dict(config="huge")), (
             ValueError, "unknown key 'wide'", dict(config={"wide": 1})), (
