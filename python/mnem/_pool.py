@@ -46,7 +46,7 @@ class PoolStats:
 
     def __str__(self) -> str:
         last = [(name, "", getattr(self, name)) for name in ("live", "peak", "reserved", "size")]
-        return (f"{_table(self.lines, last)}\n{self.blocks} blocks, fragmentation {self.fragmentation:.2f}"
+        return (f"{_table(self.lines, last)}\n{self.blocks} block{'' if self.blocks == 1 else 's'}, fragmentation {self.fragmentation:.2f}"
                 + "".join(f", {count} {name}" for name, count in self.requests.items()))
 
     def __repr__(self) -> str:
