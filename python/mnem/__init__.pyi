@@ -154,3 +154,21 @@ class LLM:
 
 def plan(path: Union[str, PathLike[str]], memory: _Size = None, ctx: int = 0, *, kv: _KV = "f16",
          threads: int = 0, chunk: int = 0, template: Optional[str] = None) -> Plan: ...
+
+from ._place import Placement as Placement
+from ._place import place as place
+from ._pool import Block as Block
+from ._pool import Pool as Pool
+from ._pool import PoolStats as PoolStats
+from ._report import Report as Report
+from ._report import ReportLeak as ReportLeak
+from ._report import ReportOperator as ReportOperator
+from ._report import ReportOwner as ReportOwner
+from ._report import report as report
+from ._train import Training as Training
+from ._train import TrainPlan as TrainPlan
+from ._train import TrainStep as TrainStep
+from ._train import train as train
+
+__all__ += ["place", "Placement", "Pool", "PoolStats", "Block", "train", "Training", "TrainPlan", "TrainStep",
+            "report", "Report", "ReportOwner", "ReportLeak", "ReportOperator"]

@@ -40,15 +40,15 @@ def _path():
     raise ImportError("mnem: there is no libmnem.so: install it, or set MNEM_LIBRARY to its path")
 
 
-def _load():
-    library = C.CDLL(_path())
-    for name, (result, arguments) in D.FUNCTIONS.items():
-        function = getattr(library, name)
+def declare(functions):
+    """The library's functions get the types of a module that make_declarations wrote."""
+    for name, (result, arguments) in functions.items():
+        function = getattr(lib, name)
         function.restype, function.argtypes = result, arguments
-    return library
 
 
-lib = _load()
+lib = C.CDLL(_path())
+declare(D.FUNCTIONS)
 VERSION = lib.mnem_version().decode()
 
 
