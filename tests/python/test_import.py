@@ -1,4 +1,5 @@
 """`import mnem` stays cheap: what it loads is a short list, and nothing that a user may not need."""
+import os
 import subprocess
 import sys
 import unittest
@@ -7,13 +8,16 @@ import unittest
 LATER = {"asyncio", "concurrent.futures", "ctypes.util", "dataclasses", "http", "importlib.metadata",
          "inspect", "logging", "multiprocessing", "numpy", "shutil", "socket", "subprocess",
          "tempfile", "typing", "urllib"}
-SEEN = "import sys; old = set(sys.modules); import mnem; print(*sorted(set(sys.modules) - old))"
+SEEN = ("import sys; sys.path.insert(0, sys.argv[1]); old = set(sys.modules); import mnem; "
+        "print(*sorted(set(sys.modules) - old))")
 
 
 class Import(unittest.TestCase):
     def test_what_a_program_may_not_need_is_imported_later(self):
         """-S: packages that the machine loads at each start don't count."""
-        found = subprocess.run([sys.executable, "-S", "-c", SEEN], capture_output=True, text=True,
+        import mnem
+        at = os.path.dirname(os.path.dirname(mnem.__file__))
+        found = subprocess.run([sys.executable, "-S", "-c", SEEN, at], capture_output=True, text=True,
                                check=True)
         loaded = set(found.stdout.split())
         self.assertIn("mnem", loaded)
