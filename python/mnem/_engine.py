@@ -1,12 +1,13 @@
 """Engine: the library's objects of one LLM. All of it runs in the LLM's worker thread (_worker.py)."""
-import codecs
 import ctypes as C
+import functools
 import json
 import os
 
 from . import _declarations as D
 from ._budget import Budget
-from ._library import Error, OverBudget, check, lib, size_budget, text_of
+from ._library import Error, OverBudget, check, lib, size_budget, text_of, value_text
+from ._run import Run
 
 _ROOM = b"texts and samplers"
 _KNOBS = {D.MNEM_KNOB_CHUNK: "chunk", D.MNEM_KNOB_KV: "kv", D.MNEM_KNOB_CONTEXT: "ctx",
@@ -22,11 +23,11 @@ class Engine:
         self.template = C.POINTER(D.mnem_template)()
         self.engine = C.POINTER(D.mnem_engine)()
         self.sequence = C.POINTER(D.mnem_sequence)()
-        self.sampler = C.POINTER(D.mnem_sampler)()
         self.plan = D.mnem_engine_plan()
         self.room = 0
         self.held = []  # ids that the sequence holds
-        self.next = 0
+        self.active = []  # the runs of a step's parts
+        self.failure = None  # of a choice inside of a step
         self.on_logits = D.mnem_on_step_logits(self.choose)
         self.options = options
         try:
@@ -41,7 +42,7 @@ class Engine:
         check(lib.mnem_tokenizer_create(self.model, C.byref(self.tokenizer)))
         info = D.mnem_tokenizer_info()
         lib.mnem_tokenizer_info_get(self.tokenizer, C.byref(info))
-        self.vocab = info.vocab
+        self.vocab, self.bos, self.eos = info.vocab, info.bos, info.eos
         self.open_template(template)
         self.reserve()
         try:
@@ -86,13 +87,18 @@ class Engine:
     def close(self):
         if self.room:
             self.release()
-        lib.mnem_sampler_destroy(self.sampler)
         lib.mnem_engine_destroy(self.engine)
         lib.mnem_template_close(self.template)
         lib.mnem_tokenizer_destroy(self.tokenizer)
         lib.mnem_model_close(self.model)
-        self.sampler = self.engine = self.template = self.tokenizer = self.model = None
+        self.sequence = self.engine = self.template = self.tokenizer = self.model = None
         self.on_logits = None  # which refers to this object
+
+    def metadata(self):
+        found, key, value = {}, D.mnem_text(), D.mnem_value()
+        while lib.mnem_model_key_get(self.model, len(found), C.byref(key), C.byref(value)):
+            found[text_of(key).decode(errors="replace")] = value_text(value)
+        return {name: text for name, text in found.items() if text is not None}
 
     # ---- tokens ----
 
@@ -104,22 +110,79 @@ class Engine:
                                         C.byref(count)))
         return ids[:count.value]
 
-    def encode_chat(self, messages, tools):
+    def text(self, token):
+        """What a token prints, alone."""
+        return text_of(lib.mnem_tokenizer_piece(self.tokenizer, token, False)).decode(errors="replace")
+
+    def breakers(self, options):
+        """DRY's breakers, and the words that they borrow. None given: llama.cpp's four."""
+        made = D.mnem_dry_breakers()
+        texts = None if options.breakers is None else [text.encode() for text in options.breakers]
+        if not options.sampler.dry_multiplier or texts == []:
+            return made, None
+        count = len(texts or ())
+        given = (C.c_char_p * count)(*texts) if texts else None
+        room = lib.mnem_dry_breakers_size(given, count)
+        words = (C.c_int32 * max(room, 1))()
+        check(lib.mnem_dry_breakers_init(self.tokenizer, given, count, words, room, C.byref(made)))
+        return made, words
+
+    # ---- the chat template ----
+
+    def template_input(self, messages, tools, ask=True):
         if not self.template:
             raise Error("mnem: this model has no chat template: use generate", D.MNEM_UNSUPPORTED)
-        given = D.mnem_template_input(messages=json.dumps(messages).encode(), add_generation_prompt=True,
-                                      tools=json.dumps(tools).encode() if tools else None)
+        return D.mnem_template_input(messages=json.dumps(messages).encode(), add_generation_prompt=ask,
+                                     tools=json.dumps(tools).encode() if tools else None)
+
+    def encode_chat(self, messages, tools, ask=True):
+        given = self.template_input(messages, tools, ask)
         ids, count = C.POINTER(C.c_int32)(), C.c_size_t()
         check(lib.mnem_template_encode(self.template, self.tokenizer, C.byref(given), C.byref(ids),
                                        C.byref(count)))
         return ids[:count.value]
 
+    def render(self, messages, tools):
+        given, text = self.template_input(messages, tools), D.mnem_text()
+        for name in "bos", "eos":
+            piece = lib.mnem_tokenizer_piece(self.tokenizer, getattr(self, name), True)
+            setattr(given, name, text_of(piece))
+        check(lib.mnem_template_render(self.template, C.byref(given), C.byref(text)))
+        return text_of(text).decode(errors="replace")
+
+    @functools.cached_property
+    def template_end(self):
+        """The control token that the template writes behind an answer, where nothing but control tokens
+        and white space follows: it ends an answer too. -1: there is none."""
+        end = -1
+        try:
+            ids = self.encode_chat([{"role": "user", "content": "Hi"},
+                                    {"role": "assistant", "content": "Yes"}], None, ask=False)
+        except Error:  # which a template may refuse
+            return end
+        for token in reversed(ids):
+            text = self.text(token)
+            if not text:
+                end = token
+            elif text.strip(" \t\r\n"):
+                break
+        return end
+
     # ---- steps ----
 
-    def choose(self, _context, _part, _index, logits):
-        self.next = lib.mnem_sampler_choose(self.sampler, logits)
-        lib.mnem_sampler_accept_chosen(self.sampler, self.next)
-        return True
+    def choose(self, _context, part, _index, logits):
+        try:
+            self.active[part].choose(logits)
+            return True
+        except BaseException as failure:  # which can't pass through the library
+            self.failure = failure
+            return False
+
+    def reset(self):
+        """Forgets what the sequence holds."""
+        if self.sequence:
+            check(lib.mnem_sequence_truncate(self.sequence, 0))
+        self.held = []
 
     def keep_common(self, ids):
         """Cuts the sequence to what it has in common with ids, of which one is left to run."""
@@ -141,39 +204,28 @@ class Engine:
             n = len(ids) - at
             part = D.mnem_step_part(self.sequence, (C.c_int32 * n)(*ids[at:]), n, n - 1)
             status = lib.mnem_engine_step(self.engine, C.byref(part), 1, self.on_logits, None)
+            if self.failure:
+                failure, self.failure = self.failure, None
+                raise failure
             if status != D.MNEM_CANCELLED or job.cancelled:
                 return check(status)
 
-    def run(self, job, ids, max_tokens, sampling, on_text):
-        """Generates after ids, until an end, max_tokens (0: no limit) or the end of the context."""
+    def run(self, job, ids, options, tell=None):
+        """The Text that follows ids; tell: called with its pieces instead."""
         self.load()
         if not ids:
             raise Error("mnem: the prompt is empty, and the model has no BOS token", D.MNEM_INVALID)
-        check(lib.mnem_sampler_create(C.byref(sampling), self.vocab, C.byref(self.sampler)))
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        run = Run(self, ids, options, tell)
         try:
-            for token in ids:
-                lib.mnem_sampler_accept(self.sampler, token)
-            self.keep_common(ids)
-            self.held = ids = list(ids)
-            self.step(job, ids)
-            count = 0
-            while not lib.mnem_tokenizer_is_end(self.tokenizer, self.next):
-                count += 1
-                piece = lib.mnem_tokenizer_piece(self.tokenizer, self.next, False)
-                text = decoder.decode(text_of(piece))
-                if text:
-                    on_text(text)
-                if count == max_tokens or len(ids) >= self.plan.context:
-                    break
-                ids.append(self.next)
-                self.step(job, ids)
-            text = decoder.decode(b"", True)
-            if text:
-                on_text(text)
+            self.keep_common(run.ids)
+            self.held, self.active = run.ids, [run]
+            self.step(job, run.ids)
+            while run.take():
+                self.step(job, run.ids)
+            return None if tell else run.result
         finally:
-            lib.mnem_sampler_destroy(self.sampler)
-            self.sampler = C.POINTER(D.mnem_sampler)()
+            self.active = []
+            run.close()
 
     def embed(self, texts, pooling):
         self.load()

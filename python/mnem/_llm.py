@@ -9,6 +9,7 @@ from . import _declarations as D
 from ._budget import Budget
 from ._engine import Engine
 from ._library import lib, size_parse, text_of
+from ._options import Options
 from ._tables import Plan
 from ._worker import Worker
 
@@ -17,14 +18,8 @@ _POOLING = {None: D.MNEM_POOLING_NONE, "mean": D.MNEM_POOLING_MEAN, "cls": D.MNE
             "last": D.MNEM_POOLING_LAST}
 
 
-def _sampling(temperature, seed, top_k, top_p, min_p, repeat_penalty):
-    options = lib.mnem_sampler_usual()
-    given = {"temperature": temperature, "seed": seed, "top_k": top_k, "top_p": top_p, "min_p": min_p,
-             "repeat_penalty": repeat_penalty}
-    for name, value in given.items():
-        if value is not None:
-            setattr(options, name, value)
-    return options
+def _conversation(messages):
+    return [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
 
 
 class LLM:
@@ -38,6 +33,7 @@ class LLM:
     def __init__(self, path, memory=None, ctx=0, *, kv="f16", threads=0, template=None,
                  load=True):
         self._worker = None
+        self.path = os.fspath(path)
         if kv not in _KV:
             raise ValueError(f"mnem: kv is {kv!r}, expected one of {', '.join(_KV)}")
         options = D.mnem_engine_options(context=ctx, kv=_KV[kv], threads=threads)
@@ -61,6 +57,31 @@ class LLM:
     def ledger(self):
         """What the process has charged now."""
         return Budget.ledger_now()
+
+    @property
+    def vocab(self):
+        """The number of token ids."""
+        return self._engine.vocab
+
+    @property
+    def ctx(self):
+        """Tokens of context that the plan has."""
+        return self.plan.context
+
+    @property
+    def bos(self):
+        """The id of the token that begins a text, or None."""
+        return None if self._engine.bos < 0 else self._engine.bos
+
+    @property
+    def eos(self):
+        """The id of the token that ends a text, or None."""
+        return None if self._engine.eos < 0 else self._engine.eos
+
+    @property
+    def metadata(self):
+        """The file's keys and their values as texts, lists left out."""
+        return self._call(lambda job: self._engine.metadata())
 
     def _call(self, function):
         self._worker.cancel = self._cancel
@@ -90,17 +111,24 @@ class LLM:
             [texts] if one else list(texts), _POOLING[pooling]))
         return found[0] if one else found
 
+    def template(self, messages, tools=None):
+        """The text of a conversation as the model's chat template writes it, with what asks for an
+        answer. Error: there is no template, or it refuses the messages."""
+        return self._call(lambda job: self._engine.render(_conversation(messages), tools))
+
+    def reset(self):
+        """Drops what the model holds of the last text: the next prompt runs whole."""
+        self._call(lambda job: self._engine.reset())
+
     def _ids(self, prompt):
         return self._engine.encode(prompt) if isinstance(prompt, str) else list(prompt)
 
-    def _answer(self, ids, max_tokens, sampling, stream):
+    def _answer(self, ids, options, stream):
         """Text from the ids that ids() gives, in the worker; stream: an iterator of its pieces."""
         engine = self._engine
         if stream:
-            return self._stream(lambda job, tell: engine.run(job, ids(), max_tokens, sampling, tell))
-        pieces = []
-        self._call(lambda job: engine.run(job, ids(), max_tokens, sampling, pieces.append))
-        return "".join(pieces)
+            return self._stream(lambda job, tell: engine.run(job, ids(), options, tell))
+        return self._call(lambda job: engine.run(job, ids(), options))
 
     def _stream(self, run):
         pieces = queue.SimpleQueue()
@@ -126,22 +154,25 @@ class LLM:
         if job.failure:
             raise job.failure
 
-    def generate(self, prompt, max_tokens=256, *, temperature=None, seed=0, top_k=None, top_p=None,
-                 min_p=None, repeat_penalty=None, stream=False):
-        """Text that continues a prompt, a str or ids. temperature 0: greedy; options that aren't given
-        are mnem run's. max_tokens 0: until the end. stream: an iterator of pieces of text."""
-        sampling = _sampling(temperature, seed, top_k, top_p, min_p, repeat_penalty)
-        return self._answer(lambda: self._ids(prompt), max_tokens, sampling, stream)
+    def generate(self, prompt, max_tokens=256, *, stream=False, **options):
+        """The Text that continues a prompt, a str or ids; stream: an iterator of its pieces, as Texts.
 
-    def chat(self, messages, max_tokens=0, *, tools=None, temperature=None, seed=0, top_k=None,
-             top_p=None, min_p=None, repeat_penalty=None, stream=False):
-        """The answer to a conversation: a list of {"role": ..., "content": ...}, or one user's text. Of
-        a conversation that goes on, only what is new is computed."""
-        if isinstance(messages, str):
-            messages = [{"role": "user", "content": messages}]
-        sampling = _sampling(temperature, seed, top_k, top_p, min_p, repeat_penalty)
-        return self._answer(lambda: self._engine.encode_chat(messages, tools), max_tokens, sampling,
-                            stream)
+        max_tokens: 0 until the end. Options that aren't given are mnem run's: temperature (0: the
+        likeliest token), seed, top_k, top_p, min_p, repeat_penalty, repeat_last, presence_penalty,
+        frequency_penalty, dry_multiplier, dry_base, dry_allowed_length, dry_penalty_last, dry_breakers,
+        xtc_probability, xtc_threshold, logit_bias ({id: added to its logit}). stop: a text or several,
+        before the first of which the text ends. logprobs: how many of the likeliest tokens are told with
+        each. ignore_end: the model doesn't end the text. Error: what the library refuses, such as an
+        option out of range; OverBudget: the prompt doesn't fit the context."""
+        return self._answer(lambda: self._ids(prompt), Options(max_tokens, options), stream)
+
+    def chat(self, messages, max_tokens=0, *, tools=None, stream=False, **options):
+        """The answer to a conversation, a list of {"role": ..., "content": ...} or one user's text, as a
+        Text; options as in generate. tools: a list for the chat template. Of a conversation that goes on,
+        only what is new is computed."""
+        messages = _conversation(messages)
+        return self._answer(lambda: self._engine.encode_chat(messages, tools),
+                            Options(max_tokens, options, answers=True), stream)
 
     def close(self):
         """Gives back what it took; calling it again does nothing."""
