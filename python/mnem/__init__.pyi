@@ -1,11 +1,11 @@
 from os import PathLike
 from types import TracebackType
-from typing import (Any, Dict, Iterator, List, Literal, Mapping, NamedTuple, Optional, Sequence, Tuple,
-                    Type, TypedDict, Union, overload)
+from typing import (Any, Callable, Dict, Iterator, List, Literal, Mapping, NamedTuple, Optional,
+                    Protocol, Sequence, Tuple, Type, TypedDict, Union, overload)
 from typing_extensions import Unpack
 
-__all__ = ["LLM", "plan", "Text", "TokenLogprob", "Plan", "Ledger", "Line", "Error", "OverBudget",
-           "Cancelled", "__version__"]
+__all__ = ["Budget", "LLM", "plan", "Text", "TokenLogprob", "Plan", "Ledger", "Line", "Error",
+           "OverBudget", "Cancelled", "__version__"]
 
 __version__: str
 
@@ -16,7 +16,7 @@ class OverBudget(Error):
     needed: Optional[int]
     budget: Optional[int]
     least: Optional[str]
-    knob: Optional[Tuple[str, int]]
+    knob: Optional[Tuple[str, Union[int, str, None]]]
 
 class Cancelled(Error): ...
 
@@ -66,6 +66,10 @@ _Messages = Union[str, Sequence[Mapping[str, Any]]]
 _Tools = Optional[Sequence[Mapping[str, Any]]]
 _Prompt = Union[str, Sequence[int]]
 
+class _Schema(Protocol):
+    @classmethod
+    def model_json_schema(cls) -> Dict[str, Any]: ...
+
 class _Options(TypedDict, total=False):
     temperature: Optional[float]
     seed: Optional[int]
@@ -87,13 +91,27 @@ class _Options(TypedDict, total=False):
     stop: Union[str, Sequence[str], None]
     logprobs: Optional[int]
     ignore_end: bool
+    schema: Union[Mapping[str, Any], Type[_Schema], None]
+    grammar: Optional[str]
+    on_logits: Optional[Callable[[List[int], Any], Optional[Sequence[float]]]]
+
+class Budget:
+    def __init__(self, size: _Size) -> None: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def used(self) -> int: ...
+    @property
+    def peak(self) -> int: ...
+    @property
+    def ledger(self) -> Ledger: ...
 
 class LLM:
     plan: Plan
     path: str
     def __init__(self, path: Union[str, PathLike[str]], memory: _Size = None, ctx: int = 0, *,
-                 kv: _KV = "f16", threads: int = 0, template: Optional[str] = None,
-                 load: bool = True) -> None: ...
+                 kv: _KV = "f16", threads: int = 0, chunk: int = 0,
+                 template: Optional[str] = None, load: bool = True) -> None: ...
     @property
     def ledger(self) -> Ledger: ...
     @property
@@ -126,6 +144,7 @@ class LLM:
     @overload
     def generate(self, prompt: _Prompt, max_tokens: Optional[int] = 256, *, stream: Literal[True],
                  **options: Unpack[_Options]) -> Iterator[Text]: ...
+    def logits(self, prompt: _Prompt) -> Sequence[float]: ...
     @overload
     def chat(self, messages: _Messages, max_tokens: Optional[int] = 0, *, tools: _Tools = None,
              stream: Literal[False] = False, **options: Unpack[_Options]) -> Text: ...
@@ -134,4 +153,4 @@ class LLM:
              stream: Literal[True], **options: Unpack[_Options]) -> Iterator[Text]: ...
 
 def plan(path: Union[str, PathLike[str]], memory: _Size = None, ctx: int = 0, *, kv: _KV = "f16",
-         threads: int = 0, template: Optional[str] = None) -> Plan: ...
+         threads: int = 0, chunk: int = 0, template: Optional[str] = None) -> Plan: ...

@@ -5,11 +5,11 @@ import os
 import queue
 
 from . import _declarations as D
-from ._budget import Budget
+from ._budget import process
 from ._engine import Engine
 from ._library import lib, size_parse, text_of
 from ._options import Options
-from ._tables import Plan
+from ._tables import Ledger, Plan
 from ._worker import Worker
 
 _KV = {"f16": D.MNEM_KV_F16, "q8_0": D.MNEM_KV_Q8_0, "auto": D.MNEM_KV_AUTO, "f32": D.MNEM_KV_F32}
@@ -24,18 +24,22 @@ def _conversation(messages):
 class LLM:
     """A model inside the process's budget.
 
-    memory: the budget of the whole process, such as "300M" or bytes (default: 85 % of what there is);
-    another LLM sets it anew. ctx: tokens of context. kv: "f16", "q8_0", "auto" or "f32". template: Jinja,
-    instead of the model's chat template. load: False makes the plan alone, and the weights are read when
-    they are first used. Methods may be called from any thread; they run one after another."""
+    memory: its share of a mnem.Budget, such as "300M" or bytes (default: what is left). Without a Budget, the
+    first LLM's memory is the budget of the process, Python included (default: 85 % of the memory that there
+    is); a later LLM's is its share, and raises the budget if it is larger. ctx: tokens of context (default: as
+    many as fit, up to 4096 and the model's). kv: the type of keys and values, "f16", "q8_0", "auto" or "f32".
+    threads: default as many as processors. chunk: tokens of a prompt that are computed
+    at once (default: as many as fit well, up to 512). template: Jinja, instead of the model's chat template. load: False
+    makes the plan alone, and the weights are read when they are first used. OverBudget: it doesn't fit; no
+    weight has been read. Methods may be called from any thread; they run one after another."""
 
-    def __init__(self, path, memory=None, ctx=0, *, kv="f16", threads=0, template=None,
-                 load=True):
+    def __init__(self, path, memory=None, ctx=0, *, kv="f16", threads=0, chunk=0,
+                 template=None, load=True):
         self._worker = self._engine = None
         self.path = os.fspath(path)
         if kv not in _KV:
             raise ValueError(f"mnem: kv is {kv!r}, expected one of {', '.join(_KV)}")
-        options = D.mnem_engine_options(context=ctx, kv=_KV[kv], threads=threads)
+        options = D.mnem_engine_options(context=ctx, kv=_KV[kv], threads=threads, chunk=chunk)
         size = size_parse(memory)
 
         def opened(job):
@@ -59,7 +63,7 @@ class LLM:
     @property
     def ledger(self):
         """What the process has charged now."""
-        return Budget.ledger_now()
+        return Ledger(process.info(), process.accounts())
 
     @property
     def vocab(self):
@@ -151,9 +155,18 @@ class LLM:
         frequency_penalty, dry_multiplier, dry_base, dry_allowed_length, dry_penalty_last, dry_breakers,
         xtc_probability, xtc_threshold, logit_bias ({id: added to its logit}). stop: a text or several,
         before the first of which the text ends. logprobs: how many of the likeliest tokens are told with
-        each. ignore_end: the model doesn't end the text. Error: what the library refuses, such as an
+        each. ignore_end: the model doesn't end the text. schema: the text is JSON that is valid under this
+        schema, a dict or a class as Pydantic's; grammar: it follows this GBNF. on_logits(ids, logits) is
+        called before each token with all tokens so far and a read-only view of llm.vocab floats, valid
+        inside the call (NumPy's if the program has imported it), and may return others to choose from.
+        Error: what the library refuses, such as an
         option out of range; OverBudget: the prompt doesn't fit the context."""
         return self._answer(lambda: self._ids(prompt), Options(max_tokens, options), stream)
+
+    def logits(self, prompt):
+        """The logits of the token that follows a prompt: an array of llm.vocab floats, NumPy's if the
+        program has imported it. It is a copy."""
+        return self._call(lambda job: self._engine.logits(job, self._ids(prompt)))
 
     def chat(self, messages, max_tokens=0, *, tools=None, stream=False, **options):
         """The answer to a conversation, a list of {"role": ..., "content": ...} or one user's text, as a
@@ -184,6 +197,14 @@ class LLM:
 
 
 def plan(path, memory=None, ctx=0, **options):
-    """The plan of LLM(path, memory, ctx), of which only the file's header is read."""
-    with LLM(path, memory, ctx, load=False, **options) as llm:
-        return llm.plan
+    """The plan of LLM(path, memory, ctx), of which only the file's header is read. The budget of LLMs that
+    are open stays as it is."""
+    before = process.size
+    try:
+        with LLM(path, memory, ctx, load=False, **options) as llm:
+            return llm.plan
+    finally:
+        with process.lock:
+            if process.engines and not process.given:
+                process.size = before
+                process.limit()

@@ -56,10 +56,16 @@ class Options:
         self.bias = given.get("logit_bias") or {}
         self.ignore_end = bool(given.get("ignore_end"))
         self.on_logits = given.get("on_logits")
-        self.grammar = given.get("grammar")
-        self.schema = None if given.get("schema") is None else _schema(given["schema"])
-        if self.grammar is not None and self.schema is not None:
+        self.grammar = self._grammar(given.get("grammar"), given.get("schema"))
+
+    @staticmethod
+    def _grammar(grammar, schema):
+        """None, or whether it is a schema, and its text."""
+        if grammar is not None and schema is not None:
             raise ValueError("mnem: grammar and schema can't be combined: give one of them")
+        if schema is not None:
+            return True, _schema(schema)
+        return None if grammar is None else (False, str(grammar))
 
     def lend(self, breakers):
         """The sampler's options with what they point to, which must live as long as they are used."""

@@ -27,18 +27,34 @@ class Run:
         breakers, self.words = engine.breakers(options)
         check(lib.mnem_sampler_create(C.byref(options.lend(breakers)), engine.vocab,
                                       C.byref(self.sampler)))
+        self.match = None
+        try:
+            if options.grammar is not None:
+                end = engine.template_end if options.answers else -1
+                self.match = engine.grammars.match(*options.grammar, end)
+        except BaseException:
+            self.close()
+            raise
         for token in self.ids:
             lib.mnem_sampler_accept(self.sampler, token)
 
     def close(self):
+        if self.match:
+            self.match.close()
         lib.mnem_sampler_destroy(self.sampler)
-        self.sampler = None
+        self.sampler = self.match = None
 
     # ---- a token ----
 
     def choose(self, logits):
         """Chooses the next token, inside of a step."""
-        self.next = lib.mnem_sampler_choose(self.sampler, logits)
+        on_logits, given = self.options.on_logits, logits
+        if on_logits:
+            given = self.engine.shown.ask(on_logits, self.ids, logits)
+        if self.match:
+            self.next = self.match.choose(self.sampler, given)
+        else:
+            self.next = lib.mnem_sampler_choose(self.sampler, given)
         if self.options.logprobs is not None and self.next >= 0:
             self.logprob = self.measure(logits)
 
@@ -67,6 +83,8 @@ class Run:
                                                                  False)))
         if self.joiner.stopped:
             return self.end("stop", text)
+        if self.match and self.match.accept(self.next):
+            return self.end("stop", text, cut=False)
         if len(self.tokens) == self.options.max_tokens or len(self.ids) >= self.engine.plan.context:
             return self.end("length", text)
         if text:

@@ -68,6 +68,8 @@ class Worker:
         """Queues function(job); on_done() is called there when it has run or was refused."""
         if os.getpid() != self.process:
             raise Error("mnem: this LLM was opened before the fork: open another one in the child")
+        if threading.current_thread() is self.thread:
+            raise Error("mnem: on_logits can't use its LLM: that runs one call at a time")
         job = Job(function, on_done)
         with self.lock:
             if self.last:

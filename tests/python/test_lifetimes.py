@@ -57,7 +57,7 @@ def resident():
 # ---- kinds of lives: each opens, uses and leaves its LLMs ----
 
 def opened(draw):
-    return mnem.LLM(MODEL, ctx=draw.choice([64, 128, 256]), threads=draw.choice([0, 1, 2]),
+    return mnem.LLM(MODEL, memory=draw.choice([None, "16M"]), ctx=draw.choice([64, 128, 256]), threads=draw.choice([0, 1, 2]),
                     kv=draw.choice(["f16", "q8_0"]))
 
 
@@ -218,7 +218,7 @@ def live(lives, seed, budget):
     what Python and the C library keep for themselves is there."""
     draw = random.Random(seed)
     before = status("VmRSS")
-    mnem.LLM(MODEL, memory=budget, ctx=64).close()
+    mnem.Budget(budget)
     for kind in [*COMMON, spawned] * 2:
         kind(draw)
     gc.collect()
