@@ -6,7 +6,7 @@ import os
 
 from . import _declarations as D
 from ._budget import process
-from ._library import Error, OverBudget, check, lib, text_of, value_text
+from ._library import Cancelled, Error, OverBudget, check, lib, text_of, value_text
 from ._grammar import Grammars
 from ._logits import Copied, Shown
 from ._run import Run
@@ -135,6 +135,11 @@ class Engine:
             found[text_of(key).decode(errors="replace")] = value_text(value)
         return {name: text for name, text in found.items() if text is not None}
 
+    def cancel(self):
+        """Stops the step that runs, or the next one; from any thread, while a job runs."""
+        if self.engine:
+            lib.mnem_engine_cancel(self.engine)
+
     # ---- tokens ----
 
     def encode(self, text, special=True):
@@ -243,6 +248,8 @@ class Engine:
         """Runs what the sequence doesn't hold of its ids, the last of which gives the next token. A
         request to cancel that an earlier job's end left over stops nothing."""
         while True:
+            if job.cancelled:  # before there was an engine
+                raise Cancelled("mnem: stopped", D.MNEM_CANCELLED)
             at = lib.mnem_sequence_length(self.sequence)
             n = len(ids) - at
             part = D.mnem_step_part(self.sequence, (C.c_int32 * n)(*ids[at:]), n, n - 1)

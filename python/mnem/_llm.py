@@ -3,7 +3,6 @@
 Everything that touches the library's objects runs in the LLM's worker thread (_worker.py)."""
 import os
 import queue
-import threading
 
 from . import _declarations as D
 from ._budget import process
@@ -36,21 +35,25 @@ class LLM:
 
     def __init__(self, path, memory=None, ctx=0, *, kv="f16", threads=0, chunk=0,
                  template=None, load=True):
-        self._worker = None
+        self._worker = self._engine = None
         self.path = os.fspath(path)
         if kv not in _KV:
             raise ValueError(f"mnem: kv is {kv!r}, expected one of {', '.join(_KV)}")
         options = D.mnem_engine_options(context=ctx, kv=_KV[kv], threads=threads, chunk=chunk)
         size = size_parse(memory)
-        worker = Worker("mnem")
+
+        def opened(job):
+            self._engine = Engine(path, size, options, template)
+
+        self._worker = Worker("mnem")
         try:
-            self._engine = worker.call(lambda job: Engine(path, size, options, template))
-            self._worker = worker
+            self._worker.call(opened)
+            self._worker.cancel = self._engine.cancel
             self.plan = Plan(self._engine.plan)
             if load:
                 self.load()
         except BaseException:
-            worker.close()
+            self.close()
             raise
 
     def load(self):
@@ -88,13 +91,7 @@ class LLM:
         return self._call(lambda job: self._engine.metadata())
 
     def _call(self, function):
-        self._worker.cancel = self._cancel
         return self._worker.call(function)
-
-    def _cancel(self):
-        engine = self._engine.engine
-        if engine:
-            lib.mnem_engine_cancel(engine)
 
     def tokenize(self, text, special=True):
         """Ids of a text; special: with the BOS that the model asks for."""
@@ -136,15 +133,7 @@ class LLM:
 
     def _stream(self, run):
         pieces = queue.SimpleQueue()
-
-        def function(job):
-            try:
-                run(job, pieces.put)
-            finally:
-                pieces.put(None)
-
-        self._worker.cancel = self._cancel
-        job = self._worker.submit(function)
+        job = self._worker.submit(lambda job: run(job, pieces.put), lambda: pieces.put(None))
         try:
             while True:
                 text = pieces.get()
@@ -188,16 +177,11 @@ class LLM:
                             Options(max_tokens, options, answers=True), stream)
 
     def close(self):
-        """Gives back what it took; calling it again does nothing."""
-        worker = self._worker
-        if worker is None or os.getpid() != worker.process or not worker.thread.is_alive():
-            return
-        if threading.current_thread() is worker.thread:  # the collector may run there
-            self._engine.close()
-            worker.jobs.put(None)
-            return
-        worker.call(lambda job: self._engine.close())
-        worker.close()
+        """Gives back what it took; calling it again does nothing. A call or a stream that runs then is
+        stopped, and raises mnem.Cancelled; one that waits raises mnem.Error."""
+        worker, engine = self._worker, self._engine
+        if worker:
+            worker.end(lambda job: engine and engine.close())
 
     def __enter__(self):
         return self
