@@ -572,6 +572,46 @@ class mnem_embed_options(C.Structure):
         ("raw", C.c_bool),
     ]
 
+class mnem_saved(C.Structure):
+    _fields_ = [
+        ("fd", C.c_int),
+        ("offset", C.c_uint64),
+        ("bytes", C.c_uint64),
+        ("from", C.c_int32),
+        ("length", C.c_int32),
+        ("ready", C.c_int32),
+        ("states", C.c_int32),
+        ("first_window", C.c_int32),
+        ("ids_checksum", C.c_uint64),
+    ]
+
+class mnem_token_set(C.Structure):
+    pass
+
+class mnem_grammar_options(C.Structure):
+    _fields_ = [
+        ("bytes", C.c_uint64),
+        ("state_bytes", C.c_uint64),
+        ("cache_bytes", C.c_uint64),
+        ("steps", C.c_uint64),
+        ("marks", C.POINTER(C.c_int32)),
+        ("mark_count", C.c_uint32),
+    ]
+
+class mnem_grammar(C.Structure):
+    pass
+
+class mnem_grammar_part(C.Structure):
+    _fields_ = [
+        ("name", C.c_char_p),
+        ("json", C.c_char_p),
+        ("length", C.c_size_t),
+        ("raw_end", C.c_char_p),
+    ]
+
+class mnem_match(C.Structure):
+    pass
+
 FUNCTIONS = {
     "mnem_version": (C.c_char_p, []),
     "mnem_last_error": (C.c_char_p, []),
@@ -618,5 +658,21 @@ FUNCTIONS = {
     "mnem_sequence_destroy": (None, [C.POINTER(mnem_sequence)]),
     "mnem_sequence_length": (C.c_int32, [C.POINTER(mnem_sequence)]),
     "mnem_sequence_truncate": (mnem_status, [C.POINTER(mnem_sequence), C.c_int32]),
+    "mnem_sequence_save": (mnem_status, [C.POINTER(mnem_sequence), C.POINTER(C.c_int32), C.c_int32, C.c_int, C.c_uint64]),
+    "mnem_sequence_save_bytes": (C.c_uint64, [C.POINTER(mnem_sequence), C.c_int32]),
+    "mnem_saved_open": (mnem_status, [C.POINTER(mnem_engine), C.c_int, C.c_uint64, C.POINTER(mnem_saved)]),
+    "mnem_sequence_load": (mnem_status, [C.POINTER(mnem_sequence), C.POINTER(mnem_saved), C.c_int32]),
+    "mnem_model_key_get": (C.c_bool, [C.POINTER(mnem_model), C.c_uint32, C.POINTER(mnem_text), C.POINTER(mnem_value)]),
+    "mnem_template_render": (mnem_status, [C.POINTER(mnem_template), C.POINTER(mnem_template_input), C.POINTER(mnem_text)]),
+    "mnem_token_set_create": (mnem_status, [C.POINTER(mnem_tokenizer), C.c_int32, C.POINTER(C.POINTER(mnem_token_set))]),
+    "mnem_token_set_destroy": (None, [C.POINTER(mnem_token_set)]),
+    "mnem_grammar_create": (mnem_status, [C.POINTER(mnem_token_set), C.c_char_p, C.c_size_t, C.POINTER(mnem_grammar_options), C.POINTER(C.POINTER(mnem_grammar))]),
+    "mnem_grammar_create_schema": (mnem_status, [C.POINTER(mnem_token_set), C.c_char_p, C.c_size_t, C.POINTER(mnem_grammar_options), C.POINTER(C.POINTER(mnem_grammar))]),
+    "mnem_grammar_create_with": (mnem_status, [C.POINTER(mnem_token_set), C.c_char_p, C.c_size_t, C.POINTER(mnem_grammar_part), C.c_uint32, C.POINTER(mnem_grammar_options), C.POINTER(C.POINTER(mnem_grammar))]),
+    "mnem_grammar_destroy": (None, [C.POINTER(mnem_grammar)]),
+    "mnem_match_create": (mnem_status, [C.POINTER(mnem_grammar), C.POINTER(C.POINTER(mnem_match))]),
+    "mnem_match_destroy": (None, [C.POINTER(mnem_match)]),
+    "mnem_match_choose": (mnem_status, [C.POINTER(mnem_match), C.POINTER(mnem_sampler), C.POINTER(C.c_float), C.POINTER(C.c_int32)]),
+    "mnem_match_accept": (mnem_status, [C.POINTER(mnem_match), C.c_int32]),
 }
-STRUCTS = [mnem_ledger_options, mnem_ledger_info, mnem_account_info, mnem_rope, mnem_layer_schedule, mnem_route, mnem_row_range, mnem_row_part, mnem_transformer, mnem_value_3, mnem_text, mnem_value, mnem_tokenizer_info, mnem_template_options, mnem_template_input, mnem_dry_breakers, mnem_logit_bias, mnem_sampler_options, mnem_machine_profile, mnem_adapter, mnem_progress, mnem_comm_link, mnem_engine_options, mnem_plan_line, mnem_knob, mnem_engine_plan, mnem_step_part, mnem_embed_text, mnem_embed_options]
+STRUCTS = [mnem_ledger_options, mnem_ledger_info, mnem_account_info, mnem_rope, mnem_layer_schedule, mnem_route, mnem_row_range, mnem_row_part, mnem_transformer, mnem_value_3, mnem_text, mnem_value, mnem_tokenizer_info, mnem_template_options, mnem_template_input, mnem_dry_breakers, mnem_logit_bias, mnem_sampler_options, mnem_machine_profile, mnem_adapter, mnem_progress, mnem_comm_link, mnem_engine_options, mnem_plan_line, mnem_knob, mnem_engine_plan, mnem_step_part, mnem_embed_text, mnem_embed_options, mnem_saved, mnem_grammar_options, mnem_grammar_part]
