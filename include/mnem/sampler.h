@@ -89,6 +89,16 @@ void mnem_sampler_reset_chosen(mnem_sampler *sampler);
 /* Chooses a token. Allocates nothing; deterministic for a given seed. Ties go to the lowest id. */
 int32_t mnem_sampler_choose(mnem_sampler *sampler, const float *logits);
 
+typedef struct mnem_token_logprob {
+    int32_t id;
+    float logprob;
+} mnem_token_logprob;
+/* The logarithm of a token's probability in the model's own distribution, the softmax of logits
+ * [vocab] as they come: before biases, penalties, cuts and temperature. top [count] receives the
+ * likeliest tokens, best first; of equals the lowest id. count: from 0 to vocab. */
+float mnem_logprobs_get(const float *logits, int32_t vocab, int32_t id, mnem_token_logprob *top,
+                        int32_t count);
+
 #ifdef __cplusplus
 }
 #endif

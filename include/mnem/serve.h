@@ -87,11 +87,6 @@ uint64_t mnem_scheduler_follow_bytes(const mnem_scheduler_options *options, int3
 
 /* ---- a request ---- */
 
-typedef struct mnem_token_logprob {
-    int32_t id;
-    float logprob;
-} mnem_token_logprob;
-
 enum { MNEM_TOP_LOGPROBS = 20 };
 
 /* A token that was generated, or with prompt_logprobs a token of the prompt. A token that ends the

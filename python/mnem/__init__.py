@@ -9,5 +9,7 @@ from ._library import VERSION as __version__
 from ._library import Cancelled, Error, OverBudget
 from ._llm import LLM, plan
 from ._tables import Ledger, Line, Plan
+from ._text import Text, TokenLogprob
 
-__all__ = ["LLM", "plan", "Plan", "Ledger", "Line", "Error", "OverBudget", "Cancelled", "__version__"]
+__all__ = ["LLM", "plan", "Text", "TokenLogprob", "Plan", "Ledger", "Line", "Error", "OverBudget",
+           "Cancelled", "__version__"]

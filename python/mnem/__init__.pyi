@@ -1,9 +1,11 @@
 from os import PathLike
 from types import TracebackType
-from typing import (Any, Iterator, List, Literal, Mapping, Optional, Sequence, Tuple, Type, Union,
-                    overload)
+from typing import (Any, Callable, Dict, Iterator, List, Literal, Mapping, NamedTuple, Optional,
+                    Protocol, Sequence, Tuple, Type, TypedDict, Union, overload)
+from typing_extensions import Unpack
 
-__all__ = ["LLM", "plan", "Plan", "Ledger", "Line", "Error", "OverBudget", "Cancelled", "__version__"]
+__all__ = ["LLM", "plan", "Text", "TokenLogprob", "Plan", "Ledger", "Line", "Error", "OverBudget",
+           "Cancelled", "__version__"]
 
 __version__: str
 
@@ -42,52 +44,102 @@ class Ledger:
     peak: int
     lines: List[Line]
 
+class TokenLogprob(NamedTuple):
+    token: int
+    text: str
+    logprob: float
+    top: List[Tuple[int, str, float]]
+
+class Text(str):
+    tokens: List[int]
+    finish: Optional[Literal["stop", "length"]]
+    logprobs: Optional[List[TokenLogprob]]
+    prompt_tokens: int
+    def __new__(cls, text: str = "", tokens: Sequence[int] = (),
+                finish: Optional[Literal["stop", "length"]] = None,
+                logprobs: Optional[List[TokenLogprob]] = None, prompt_tokens: int = 0) -> Text: ...
+
 _Size = Union[int, str, None]
 _KV = Literal["f16", "q8_0", "auto", "f32"]
 _Pooling = Optional[Literal["mean", "cls", "last"]]
 _Messages = Union[str, Sequence[Mapping[str, Any]]]
+_Tools = Optional[Sequence[Mapping[str, Any]]]
+_Prompt = Union[str, Sequence[int]]
+
+class _Schema(Protocol):
+    @classmethod
+    def model_json_schema(cls) -> Dict[str, Any]: ...
+
+class _Options(TypedDict, total=False):
+    temperature: Optional[float]
+    seed: Optional[int]
+    top_k: Optional[int]
+    top_p: Optional[float]
+    min_p: Optional[float]
+    repeat_penalty: Optional[float]
+    repeat_last: Optional[int]
+    presence_penalty: Optional[float]
+    frequency_penalty: Optional[float]
+    dry_multiplier: Optional[float]
+    dry_base: Optional[float]
+    dry_allowed_length: Optional[int]
+    dry_penalty_last: Optional[int]
+    dry_breakers: Optional[Sequence[str]]
+    xtc_probability: Optional[float]
+    xtc_threshold: Optional[float]
+    logit_bias: Union[Mapping[int, float], Mapping[str, float], None]
+    stop: Union[str, Sequence[str], None]
+    logprobs: Optional[int]
+    ignore_end: bool
+    schema: Union[Mapping[str, Any], Type[_Schema], None]
+    grammar: Optional[str]
+    on_logits: Optional[Callable[[List[int], Any], Optional[Sequence[float]]]]
 
 class LLM:
     plan: Plan
+    path: str
     def __init__(self, path: Union[str, PathLike[str]], memory: _Size = None, ctx: int = 0, *,
                  kv: _KV = "f16", threads: int = 0, template: Optional[str] = None,
                  load: bool = True) -> None: ...
     @property
     def ledger(self) -> Ledger: ...
+    @property
+    def vocab(self) -> int: ...
+    @property
+    def ctx(self) -> int: ...
+    @property
+    def bos(self) -> Optional[int]: ...
+    @property
+    def eos(self) -> Optional[int]: ...
+    @property
+    def metadata(self) -> Dict[str, str]: ...
     def load(self) -> None: ...
+    def reset(self) -> None: ...
     def close(self) -> None: ...
     def __enter__(self) -> LLM: ...
     def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None: ...
     def tokenize(self, text: str, special: bool = True) -> List[int]: ...
     def detokenize(self, ids: Sequence[int]) -> str: ...
+    def template(self, messages: _Messages, tools: _Tools = None) -> str: ...
     @overload
     def embed(self, texts: str, pooling: _Pooling = None) -> List[float]: ...
     @overload
     def embed(self, texts: Union[List[str], Tuple[str, ...]],
               pooling: _Pooling = None) -> List[List[float]]: ...
     @overload
-    def generate(self, prompt: Union[str, Sequence[int]], max_tokens: int = 256, *,
-                 temperature: Optional[float] = None, seed: int = 0, top_k: Optional[int] = None,
-                 top_p: Optional[float] = None, min_p: Optional[float] = None,
-                 repeat_penalty: Optional[float] = None, stream: Literal[False] = False) -> str: ...
+    def generate(self, prompt: _Prompt, max_tokens: Optional[int] = 256, *,
+                 stream: Literal[False] = False, **options: Unpack[_Options]) -> Text: ...
     @overload
-    def generate(self, prompt: Union[str, Sequence[int]], max_tokens: int = 256, *,
-                 temperature: Optional[float] = None, seed: int = 0, top_k: Optional[int] = None,
-                 top_p: Optional[float] = None, min_p: Optional[float] = None,
-                 repeat_penalty: Optional[float] = None, stream: Literal[True]) -> Iterator[str]: ...
+    def generate(self, prompt: _Prompt, max_tokens: Optional[int] = 256, *, stream: Literal[True],
+                 **options: Unpack[_Options]) -> Iterator[Text]: ...
+    def logits(self, prompt: _Prompt) -> Sequence[float]: ...
     @overload
-    def chat(self, messages: _Messages, max_tokens: int = 0, *,
-             tools: Optional[Sequence[Mapping[str, Any]]] = None, temperature: Optional[float] = None,
-             seed: int = 0, top_k: Optional[int] = None, top_p: Optional[float] = None,
-             min_p: Optional[float] = None, repeat_penalty: Optional[float] = None,
-             stream: Literal[False] = False) -> str: ...
+    def chat(self, messages: _Messages, max_tokens: Optional[int] = 0, *, tools: _Tools = None,
+             stream: Literal[False] = False, **options: Unpack[_Options]) -> Text: ...
     @overload
-    def chat(self, messages: _Messages, max_tokens: int = 0, *,
-             tools: Optional[Sequence[Mapping[str, Any]]] = None, temperature: Optional[float] = None,
-             seed: int = 0, top_k: Optional[int] = None, top_p: Optional[float] = None,
-             min_p: Optional[float] = None, repeat_penalty: Optional[float] = None,
-             stream: Literal[True]) -> Iterator[str]: ...
+    def chat(self, messages: _Messages, max_tokens: Optional[int] = 0, *, tools: _Tools = None,
+             stream: Literal[True], **options: Unpack[_Options]) -> Iterator[Text]: ...
 
 def plan(path: Union[str, PathLike[str]], memory: _Size = None, ctx: int = 0, *, kv: _KV = "f16",
          threads: int = 0, template: Optional[str] = None) -> Plan: ...

@@ -389,6 +389,39 @@ class mnem_sampler_options(C.Structure):
 class mnem_sampler(C.Structure):
     pass
 
+class mnem_token_logprob(C.Structure):
+    _fields_ = [
+        ("id", C.c_int32),
+        ("logprob", C.c_float),
+    ]
+
+class mnem_token_set(C.Structure):
+    pass
+
+class mnem_grammar_options(C.Structure):
+    _fields_ = [
+        ("bytes", C.c_uint64),
+        ("state_bytes", C.c_uint64),
+        ("cache_bytes", C.c_uint64),
+        ("steps", C.c_uint64),
+        ("marks", C.POINTER(C.c_int32)),
+        ("mark_count", C.c_uint32),
+    ]
+
+class mnem_grammar(C.Structure):
+    pass
+
+class mnem_grammar_part(C.Structure):
+    _fields_ = [
+        ("name", C.c_char_p),
+        ("json", C.c_char_p),
+        ("length", C.c_size_t),
+        ("raw_end", C.c_char_p),
+    ]
+
+class mnem_match(C.Structure):
+    pass
+
 class mnem_device(C.Structure):
     pass
 
@@ -585,33 +618,6 @@ class mnem_saved(C.Structure):
         ("ids_checksum", C.c_uint64),
     ]
 
-class mnem_token_set(C.Structure):
-    pass
-
-class mnem_grammar_options(C.Structure):
-    _fields_ = [
-        ("bytes", C.c_uint64),
-        ("state_bytes", C.c_uint64),
-        ("cache_bytes", C.c_uint64),
-        ("steps", C.c_uint64),
-        ("marks", C.POINTER(C.c_int32)),
-        ("mark_count", C.c_uint32),
-    ]
-
-class mnem_grammar(C.Structure):
-    pass
-
-class mnem_grammar_part(C.Structure):
-    _fields_ = [
-        ("name", C.c_char_p),
-        ("json", C.c_char_p),
-        ("length", C.c_size_t),
-        ("raw_end", C.c_char_p),
-    ]
-
-class mnem_match(C.Structure):
-    pass
-
 FUNCTIONS = {
     "mnem_version": (C.c_char_p, []),
     "mnem_last_error": (C.c_char_p, []),
@@ -631,6 +637,8 @@ FUNCTIONS = {
     "mnem_model_close": (None, [C.POINTER(mnem_model)]),
     "mnem_model_transformer": (mnem_status, [C.POINTER(mnem_model), C.POINTER(mnem_transformer)]),
     "mnem_model_key_find": (C.c_bool, [C.POINTER(mnem_model), C.c_char_p, C.POINTER(mnem_value)]),
+    "mnem_model_key_get": (C.c_bool, [C.POINTER(mnem_model), C.c_uint32, C.POINTER(mnem_text), C.POINTER(mnem_value)]),
+    "mnem_adapter_open": (mnem_status, [C.c_char_p, C.POINTER(mnem_model), C.POINTER(C.POINTER(mnem_model))]),
     "mnem_tokenizer_create": (mnem_status, [C.POINTER(mnem_model), C.POINTER(C.POINTER(mnem_tokenizer))]),
     "mnem_tokenizer_destroy": (None, [C.POINTER(mnem_tokenizer)]),
     "mnem_tokenizer_info_get": (None, [C.POINTER(mnem_tokenizer), C.POINTER(mnem_tokenizer_info)]),
@@ -642,12 +650,27 @@ FUNCTIONS = {
     "mnem_template_open": (mnem_status, [C.c_char_p, C.c_size_t, C.POINTER(mnem_template_options), C.POINTER(C.POINTER(mnem_template))]),
     "mnem_template_close": (None, [C.POINTER(mnem_template)]),
     "mnem_template_encode": (mnem_status, [C.POINTER(mnem_template), C.POINTER(mnem_tokenizer), C.POINTER(mnem_template_input), C.POINTER(C.POINTER(C.c_int32)), C.POINTER(C.c_size_t)]),
+    "mnem_template_render": (mnem_status, [C.POINTER(mnem_template), C.POINTER(mnem_template_input), C.POINTER(mnem_text)]),
+    "mnem_dry_breakers_size": (C.c_int32, [C.POINTER(C.c_char_p), C.c_int32]),
+    "mnem_dry_breakers_init": (mnem_status, [C.POINTER(mnem_tokenizer), C.POINTER(C.c_char_p), C.c_int32, C.POINTER(C.c_int32), C.c_int32, C.POINTER(mnem_dry_breakers)]),
     "mnem_sampler_usual": (mnem_sampler_options, []),
     "mnem_sampler_create": (mnem_status, [C.POINTER(mnem_sampler_options), C.c_int32, C.POINTER(C.POINTER(mnem_sampler))]),
     "mnem_sampler_destroy": (None, [C.POINTER(mnem_sampler)]),
     "mnem_sampler_accept": (None, [C.POINTER(mnem_sampler), C.c_int32]),
     "mnem_sampler_accept_chosen": (None, [C.POINTER(mnem_sampler), C.c_int32]),
     "mnem_sampler_choose": (C.c_int32, [C.POINTER(mnem_sampler), C.POINTER(C.c_float)]),
+    "mnem_logprobs_get": (C.c_float, [C.POINTER(C.c_float), C.c_int32, C.c_int32, C.POINTER(mnem_token_logprob), C.c_int32]),
+    "mnem_token_set_create": (mnem_status, [C.POINTER(mnem_tokenizer), C.c_int32, C.POINTER(C.POINTER(mnem_token_set))]),
+    "mnem_token_set_destroy": (None, [C.POINTER(mnem_token_set)]),
+    "mnem_grammar_create": (mnem_status, [C.POINTER(mnem_token_set), C.c_char_p, C.c_size_t, C.POINTER(mnem_grammar_options), C.POINTER(C.POINTER(mnem_grammar))]),
+    "mnem_grammar_create_schema": (mnem_status, [C.POINTER(mnem_token_set), C.c_char_p, C.c_size_t, C.POINTER(mnem_grammar_options), C.POINTER(C.POINTER(mnem_grammar))]),
+    "mnem_grammar_create_with": (mnem_status, [C.POINTER(mnem_token_set), C.c_char_p, C.c_size_t, C.POINTER(mnem_grammar_part), C.c_uint32, C.POINTER(mnem_grammar_options), C.POINTER(C.POINTER(mnem_grammar))]),
+    "mnem_grammar_destroy": (None, [C.POINTER(mnem_grammar)]),
+    "mnem_match_create": (mnem_status, [C.POINTER(mnem_grammar), C.POINTER(C.POINTER(mnem_match))]),
+    "mnem_match_destroy": (None, [C.POINTER(mnem_match)]),
+    "mnem_match_accept": (mnem_status, [C.POINTER(mnem_match), C.c_int32]),
+    "mnem_match_choose": (mnem_status, [C.POINTER(mnem_match), C.POINTER(mnem_sampler), C.POINTER(C.c_float), C.POINTER(C.c_int32)]),
+    "mnem_match_is_done": (C.c_bool, [C.POINTER(mnem_match)]),
     "mnem_engine_plan_make": (mnem_status, [C.POINTER(mnem_model), C.POINTER(mnem_engine_options), C.POINTER(mnem_engine_plan)]),
     "mnem_engine_create": (mnem_status, [C.POINTER(mnem_model), C.POINTER(mnem_engine_options), C.POINTER(mnem_engine_plan), C.POINTER(C.POINTER(mnem_engine))]),
     "mnem_engine_destroy": (None, [C.POINTER(mnem_engine)]),
@@ -658,21 +681,11 @@ FUNCTIONS = {
     "mnem_sequence_destroy": (None, [C.POINTER(mnem_sequence)]),
     "mnem_sequence_length": (C.c_int32, [C.POINTER(mnem_sequence)]),
     "mnem_sequence_truncate": (mnem_status, [C.POINTER(mnem_sequence), C.c_int32]),
+    "mnem_sequence_fork": (mnem_status, [C.POINTER(mnem_sequence), C.c_int32, C.POINTER(C.POINTER(mnem_sequence))]),
+    "mnem_sequence_snapshots_at_turns": (None, [C.POINTER(mnem_sequence), C.POINTER(mnem_tokenizer), C.POINTER(C.c_int32), C.c_int32, C.POINTER(C.c_int32), C.c_int32]),
     "mnem_sequence_save": (mnem_status, [C.POINTER(mnem_sequence), C.POINTER(C.c_int32), C.c_int32, C.c_int, C.c_uint64]),
-    "mnem_sequence_save_bytes": (C.c_uint64, [C.POINTER(mnem_sequence), C.c_int32]),
     "mnem_saved_open": (mnem_status, [C.POINTER(mnem_engine), C.c_int, C.c_uint64, C.POINTER(mnem_saved)]),
+    "mnem_saved_common": (mnem_status, [C.POINTER(mnem_saved), C.POINTER(C.c_int32), C.c_int32, C.POINTER(C.c_int32)]),
     "mnem_sequence_load": (mnem_status, [C.POINTER(mnem_sequence), C.POINTER(mnem_saved), C.c_int32]),
-    "mnem_model_key_get": (C.c_bool, [C.POINTER(mnem_model), C.c_uint32, C.POINTER(mnem_text), C.POINTER(mnem_value)]),
-    "mnem_template_render": (mnem_status, [C.POINTER(mnem_template), C.POINTER(mnem_template_input), C.POINTER(mnem_text)]),
-    "mnem_token_set_create": (mnem_status, [C.POINTER(mnem_tokenizer), C.c_int32, C.POINTER(C.POINTER(mnem_token_set))]),
-    "mnem_token_set_destroy": (None, [C.POINTER(mnem_token_set)]),
-    "mnem_grammar_create": (mnem_status, [C.POINTER(mnem_token_set), C.c_char_p, C.c_size_t, C.POINTER(mnem_grammar_options), C.POINTER(C.POINTER(mnem_grammar))]),
-    "mnem_grammar_create_schema": (mnem_status, [C.POINTER(mnem_token_set), C.c_char_p, C.c_size_t, C.POINTER(mnem_grammar_options), C.POINTER(C.POINTER(mnem_grammar))]),
-    "mnem_grammar_create_with": (mnem_status, [C.POINTER(mnem_token_set), C.c_char_p, C.c_size_t, C.POINTER(mnem_grammar_part), C.c_uint32, C.POINTER(mnem_grammar_options), C.POINTER(C.POINTER(mnem_grammar))]),
-    "mnem_grammar_destroy": (None, [C.POINTER(mnem_grammar)]),
-    "mnem_match_create": (mnem_status, [C.POINTER(mnem_grammar), C.POINTER(C.POINTER(mnem_match))]),
-    "mnem_match_destroy": (None, [C.POINTER(mnem_match)]),
-    "mnem_match_choose": (mnem_status, [C.POINTER(mnem_match), C.POINTER(mnem_sampler), C.POINTER(C.c_float), C.POINTER(C.c_int32)]),
-    "mnem_match_accept": (mnem_status, [C.POINTER(mnem_match), C.c_int32]),
 }
-STRUCTS = [mnem_ledger_options, mnem_ledger_info, mnem_account_info, mnem_rope, mnem_layer_schedule, mnem_route, mnem_row_range, mnem_row_part, mnem_transformer, mnem_value_3, mnem_text, mnem_value, mnem_tokenizer_info, mnem_template_options, mnem_template_input, mnem_dry_breakers, mnem_logit_bias, mnem_sampler_options, mnem_machine_profile, mnem_adapter, mnem_progress, mnem_comm_link, mnem_engine_options, mnem_plan_line, mnem_knob, mnem_engine_plan, mnem_step_part, mnem_embed_text, mnem_embed_options, mnem_saved, mnem_grammar_options, mnem_grammar_part]
+STRUCTS = [mnem_ledger_options, mnem_ledger_info, mnem_account_info, mnem_rope, mnem_layer_schedule, mnem_route, mnem_row_range, mnem_row_part, mnem_transformer, mnem_value_3, mnem_text, mnem_value, mnem_tokenizer_info, mnem_template_options, mnem_template_input, mnem_dry_breakers, mnem_logit_bias, mnem_sampler_options, mnem_token_logprob, mnem_grammar_options, mnem_grammar_part, mnem_machine_profile, mnem_adapter, mnem_progress, mnem_comm_link, mnem_engine_options, mnem_plan_line, mnem_knob, mnem_engine_plan, mnem_step_part, mnem_embed_text, mnem_embed_options, mnem_saved]

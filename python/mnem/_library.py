@@ -88,3 +88,25 @@ def size_budget(size):
 def text_of(text):
     """The bytes of a mnem_text."""
     return C.string_at(text.bytes, text.length) if text.length else b""
+
+
+def _float_text(value):
+    """The shortest decimals that are this 32-bit number."""
+    for digits in range(6, 10):
+        text = f"{value:.{digits}g}"
+        if C.c_float(float(text)).value == value:
+            break
+    return text
+
+
+def value_text(value):
+    """A mnem_value as a text; None for a list."""
+    if value.type == D.MNEM_VALUE_STRING:
+        return text_of(value.text).decode(errors="replace")
+    if value.type == D.MNEM_VALUE_BOOL:
+        return "true" if value.u else "false"
+    if value.type in (D.MNEM_VALUE_F32, D.MNEM_VALUE_F64):
+        return _float_text(value.f) if value.type == D.MNEM_VALUE_F32 else repr(value.f)
+    if value.type in (D.MNEM_VALUE_I8, D.MNEM_VALUE_I16, D.MNEM_VALUE_I32, D.MNEM_VALUE_I64):
+        return str(value.i)
+    return None if value.type == D.MNEM_VALUE_ARRAY else str(value.u)

@@ -1,246 +1,25 @@
 """LLM: one model under the process's budget, and text from it.
 
 Everything that touches the library's objects runs in the LLM's worker thread (_worker.py)."""
-import codecs
-import ctypes as C
-import json
 import os
 import queue
 import threading
 
 from . import _declarations as D
-from ._library import Error, OverBudget, check, lib, size_budget, size_parse, text_of
-from ._tables import Ledger, Plan
+from ._budget import Budget
+from ._engine import Engine
+from ._library import lib, size_parse, text_of
+from ._options import Options
+from ._tables import Plan
 from ._worker import Worker
 
 _KV = {"f16": D.MNEM_KV_F16, "q8_0": D.MNEM_KV_Q8_0, "auto": D.MNEM_KV_AUTO, "f32": D.MNEM_KV_F32}
-_ROOM = b"texts and samplers"
 _POOLING = {None: D.MNEM_POOLING_NONE, "mean": D.MNEM_POOLING_MEAN, "cls": D.MNEM_POOLING_CLS,
             "last": D.MNEM_POOLING_LAST}
-_KNOBS = {D.MNEM_KNOB_CHUNK: "chunk", D.MNEM_KNOB_KV: "kv", D.MNEM_KNOB_CONTEXT: "ctx",
-          D.MNEM_KNOB_MODEL: "model"}
 
 
-class _Budget:
-    """The process's ledger: created by the first LLM, kept until the process ends."""
-
-    lock = threading.Lock()
-    ledger = None
-
-    @classmethod
-    def take(cls, size):
-        with cls.lock:
-            try:
-                if cls.ledger is None:
-                    made = C.POINTER(D.mnem_ledger)()
-                    options = D.mnem_ledger_options(budget_bytes=size, preparing=True)
-                    check(lib.mnem_ledger_create_process(C.byref(options), C.byref(made)))
-                    cls.ledger = made
-                elif size:
-                    check(lib.mnem_ledger_budget_set(cls.ledger, size))
-            except OverBudget as refusal:
-                refusal.budget = size
-                raise
-            return cls.ledger
-
-    @classmethod
-    def ledger_now(cls):
-        info = D.mnem_ledger_info()
-        lib.mnem_ledger_info_get(cls.ledger, C.byref(info))
-        accounts = []
-        while True:
-            account = D.mnem_account_info()
-            if not lib.mnem_ledger_account_get(cls.ledger, len(accounts), C.byref(account)):
-                return Ledger(info, accounts)
-            accounts.append(account)
-
-
-class _Engine:
-    """The library's objects of one LLM, in the order in which they are opened."""
-
-    def __init__(self, path, memory, options, template):
-        self.model = C.POINTER(D.mnem_model)()
-        self.tokenizer = C.POINTER(D.mnem_tokenizer)()
-        self.template = C.POINTER(D.mnem_template)()
-        self.engine = C.POINTER(D.mnem_engine)()
-        self.sequence = C.POINTER(D.mnem_sequence)()
-        self.sampler = C.POINTER(D.mnem_sampler)()
-        self.plan = D.mnem_engine_plan()
-        self.room = 0
-        self.held = []  # ids that the sequence holds
-        self.next = 0
-        self.on_logits = D.mnem_on_step_logits(self.choose)
-        self.options = options
-        try:
-            self.open(path, memory, template)
-        except BaseException:
-            self.close()
-            raise
-
-    def open(self, path, memory, template):
-        self.options.ledger = _Budget.take(memory)
-        check(lib.mnem_model_open(os.fsencode(path), C.byref(self.model)))
-        check(lib.mnem_tokenizer_create(self.model, C.byref(self.tokenizer)))
-        info = D.mnem_tokenizer_info()
-        lib.mnem_tokenizer_info_get(self.tokenizer, C.byref(info))
-        self.vocab = info.vocab
-        self.open_template(template)
-        self.reserve()
-        try:
-            check(lib.mnem_engine_plan_make(self.model, C.byref(self.options), C.byref(self.plan)))
-        except OverBudget as refusal:
-            plan = self.plan
-            refusal.budget = plan.budget_bytes
-            if plan.needed_bytes:
-                refusal.needed, refusal.least = plan.needed_bytes, size_budget(plan.needed_bytes)
-            if plan.knob.kind in _KNOBS:
-                refusal.knob = _KNOBS[plan.knob.kind], plan.knob.value
-            raise
-
-    def open_template(self, given):
-        value = D.mnem_value()
-        if given:
-            source = given.encode()
-        elif lib.mnem_model_key_find(self.model, b"tokenizer.chat_template", C.byref(value)):
-            source = text_of(value.text)
-        else:
-            source = lib.mnem_chat_format_template(lib.mnem_tokenizer_chat_format(self.tokenizer))
-        if source:
-            check(lib.mnem_template_open(source, len(source), None, C.byref(self.template)))
-
-    def reserve(self):
-        """What texts, templates and samplers take for a while is charged before the plan, so that the
-        plan has a line for it, and given back to them once there is an engine."""
-        room = (256 << 10) + 16 * self.vocab + 32 * (self.options.context or 4096)
-        check(lib.mnem_ledger_charge(self.options.ledger, D.MNEM_KIND_HOST, _ROOM, room))
-        self.room = room
-
-    def release(self):
-        lib.mnem_ledger_release(self.options.ledger, D.MNEM_KIND_HOST, _ROOM, self.room)
-        self.room = 0
-
-    def load(self):
-        if not self.engine:
-            check(lib.mnem_engine_create(self.model, C.byref(self.options), C.byref(self.plan),
-                                         C.byref(self.engine)))
-            self.release()
-
-    def close(self):
-        if self.room:
-            self.release()
-        lib.mnem_sampler_destroy(self.sampler)
-        lib.mnem_engine_destroy(self.engine)
-        lib.mnem_template_close(self.template)
-        lib.mnem_tokenizer_destroy(self.tokenizer)
-        lib.mnem_model_close(self.model)
-        self.sampler = self.engine = self.template = self.tokenizer = self.model = None
-        self.on_logits = None  # which refers to this object
-
-    # ---- tokens ----
-
-    def encode(self, text, special=True):
-        data = text.encode()
-        ids, count = C.POINTER(C.c_int32)(), C.c_size_t()
-        flags = 0 if special else D.MNEM_ENCODE_NO_SPECIAL
-        check(lib.mnem_tokenizer_encode(self.tokenizer, data, len(data), flags, C.byref(ids),
-                                        C.byref(count)))
-        return ids[:count.value]
-
-    def encode_chat(self, messages, tools):
-        if not self.template:
-            raise Error("mnem: this model has no chat template: use generate", D.MNEM_UNSUPPORTED)
-        given = D.mnem_template_input(messages=json.dumps(messages).encode(), add_generation_prompt=True,
-                                      tools=json.dumps(tools).encode() if tools else None)
-        ids, count = C.POINTER(C.c_int32)(), C.c_size_t()
-        check(lib.mnem_template_encode(self.template, self.tokenizer, C.byref(given), C.byref(ids),
-                                       C.byref(count)))
-        return ids[:count.value]
-
-    # ---- steps ----
-
-    def choose(self, _context, _part, _index, logits):
-        self.next = lib.mnem_sampler_choose(self.sampler, logits)
-        lib.mnem_sampler_accept_chosen(self.sampler, self.next)
-        return True
-
-    def keep_common(self, ids):
-        """Cuts the sequence to what it has in common with ids, of which one is left to run."""
-        if not self.sequence:
-            check(lib.mnem_sequence_create(self.engine, C.byref(self.sequence)))
-            self.held = []
-        common = 0
-        while common < min(len(self.held), len(ids) - 1) and self.held[common] == ids[common]:
-            common += 1
-        common = min(common, lib.mnem_sequence_length(self.sequence))
-        if lib.mnem_sequence_truncate(self.sequence, common) != D.MNEM_OK:
-            check(lib.mnem_sequence_truncate(self.sequence, 0))
-
-    def step(self, job, ids):
-        """Runs what the sequence doesn't hold of its ids, the last of which gives the next token. A
-        request to cancel that an earlier job's end left over stops nothing."""
-        while True:
-            at = lib.mnem_sequence_length(self.sequence)
-            n = len(ids) - at
-            part = D.mnem_step_part(self.sequence, (C.c_int32 * n)(*ids[at:]), n, n - 1)
-            status = lib.mnem_engine_step(self.engine, C.byref(part), 1, self.on_logits, None)
-            if status != D.MNEM_CANCELLED or job.cancelled:
-                return check(status)
-
-    def run(self, job, ids, max_tokens, sampling, on_text):
-        """Generates after ids, until an end, max_tokens (0: no limit) or the end of the context."""
-        self.load()
-        if not ids:
-            raise Error("mnem: the prompt is empty, and the model has no BOS token", D.MNEM_INVALID)
-        check(lib.mnem_sampler_create(C.byref(sampling), self.vocab, C.byref(self.sampler)))
-        decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        try:
-            for token in ids:
-                lib.mnem_sampler_accept(self.sampler, token)
-            self.keep_common(ids)
-            self.held = ids = list(ids)
-            self.step(job, ids)
-            count = 0
-            while not lib.mnem_tokenizer_is_end(self.tokenizer, self.next):
-                count += 1
-                piece = lib.mnem_tokenizer_piece(self.tokenizer, self.next, False)
-                text = decoder.decode(text_of(piece))
-                if text:
-                    on_text(text)
-                if count == max_tokens or len(ids) >= self.plan.context:
-                    break
-                ids.append(self.next)
-                self.step(job, ids)
-            text = decoder.decode(b"", True)
-            if text:
-                on_text(text)
-        finally:
-            lib.mnem_sampler_destroy(self.sampler)
-            self.sampler = C.POINTER(D.mnem_sampler)()
-
-    def embed(self, texts, pooling):
-        self.load()
-        how = D.mnem_embed_options(pooling=pooling)
-        lib.mnem_sequence_destroy(self.sequence)  # whose place they take
-        self.sequence = C.POINTER(D.mnem_sequence)()
-        about = D.mnem_transformer()
-        check(lib.mnem_model_transformer(self.model, C.byref(about)))
-        parts = (D.mnem_embed_text * len(texts))()
-        for part, text in zip(parts, texts):
-            ids = self.encode(text)
-            part.ids, part.n = (C.c_int32 * len(ids))(*ids), len(ids)
-        out = (C.c_float * (len(texts) * about.embd))()
-        check(lib.mnem_engine_embed(self.engine, parts, len(texts), C.byref(how), out))
-        return [out[i * about.embd:(i + 1) * about.embd] for i in range(len(texts))]
-
-
-def _sampling(temperature, seed, top_k, top_p, min_p, repeat_penalty):
-    options = lib.mnem_sampler_usual()
-    given = {"temperature": temperature, "seed": seed, "top_k": top_k, "top_p": top_p, "min_p": min_p,
-             "repeat_penalty": repeat_penalty}
-    for name, value in given.items():
-        if value is not None:
-            setattr(options, name, value)
-    return options
+def _conversation(messages):
+    return [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
 
 
 class LLM:
@@ -254,13 +33,14 @@ class LLM:
     def __init__(self, path, memory=None, ctx=0, *, kv="f16", threads=0, template=None,
                  load=True):
         self._worker = None
+        self.path = os.fspath(path)
         if kv not in _KV:
             raise ValueError(f"mnem: kv is {kv!r}, expected one of {', '.join(_KV)}")
         options = D.mnem_engine_options(context=ctx, kv=_KV[kv], threads=threads)
         size = size_parse(memory)
         worker = Worker("mnem")
         try:
-            self._engine = worker.call(lambda job: _Engine(path, size, options, template))
+            self._engine = worker.call(lambda job: Engine(path, size, options, template))
             self._worker = worker
             self.plan = Plan(self._engine.plan)
             if load:
@@ -276,7 +56,32 @@ class LLM:
     @property
     def ledger(self):
         """What the process has charged now."""
-        return _Budget.ledger_now()
+        return Budget.ledger_now()
+
+    @property
+    def vocab(self):
+        """The number of token ids."""
+        return self._engine.vocab
+
+    @property
+    def ctx(self):
+        """Tokens of context that the plan has."""
+        return self.plan.context
+
+    @property
+    def bos(self):
+        """The id of the token that begins a text, or None."""
+        return None if self._engine.bos < 0 else self._engine.bos
+
+    @property
+    def eos(self):
+        """The id of the token that ends a text, or None."""
+        return None if self._engine.eos < 0 else self._engine.eos
+
+    @property
+    def metadata(self):
+        """The file's keys and their values as texts, lists left out."""
+        return self._call(lambda job: self._engine.metadata())
 
     def _call(self, function):
         self._worker.cancel = self._cancel
@@ -306,17 +111,24 @@ class LLM:
             [texts] if one else list(texts), _POOLING[pooling]))
         return found[0] if one else found
 
+    def template(self, messages, tools=None):
+        """The text of a conversation as the model's chat template writes it, with what asks for an
+        answer. Error: there is no template, or it refuses the messages."""
+        return self._call(lambda job: self._engine.render(_conversation(messages), tools))
+
+    def reset(self):
+        """Drops what the model holds of the last text: the next prompt runs whole."""
+        self._call(lambda job: self._engine.reset())
+
     def _ids(self, prompt):
         return self._engine.encode(prompt) if isinstance(prompt, str) else list(prompt)
 
-    def _answer(self, ids, max_tokens, sampling, stream):
+    def _answer(self, ids, options, stream):
         """Text from the ids that ids() gives, in the worker; stream: an iterator of its pieces."""
         engine = self._engine
         if stream:
-            return self._stream(lambda job, tell: engine.run(job, ids(), max_tokens, sampling, tell))
-        pieces = []
-        self._call(lambda job: engine.run(job, ids(), max_tokens, sampling, pieces.append))
-        return "".join(pieces)
+            return self._stream(lambda job, tell: engine.run(job, ids(), options, tell))
+        return self._call(lambda job: engine.run(job, ids(), options))
 
     def _stream(self, run):
         pieces = queue.SimpleQueue()
@@ -342,22 +154,34 @@ class LLM:
         if job.failure:
             raise job.failure
 
-    def generate(self, prompt, max_tokens=256, *, temperature=None, seed=0, top_k=None, top_p=None,
-                 min_p=None, repeat_penalty=None, stream=False):
-        """Text that continues a prompt, a str or ids. temperature 0: greedy; options that aren't given
-        are mnem run's. max_tokens 0: until the end. stream: an iterator of pieces of text."""
-        sampling = _sampling(temperature, seed, top_k, top_p, min_p, repeat_penalty)
-        return self._answer(lambda: self._ids(prompt), max_tokens, sampling, stream)
+    def generate(self, prompt, max_tokens=256, *, stream=False, **options):
+        """The Text that continues a prompt, a str or ids; stream: an iterator of its pieces, as Texts.
 
-    def chat(self, messages, max_tokens=0, *, tools=None, temperature=None, seed=0, top_k=None,
-             top_p=None, min_p=None, repeat_penalty=None, stream=False):
-        """The answer to a conversation: a list of {"role": ..., "content": ...}, or one user's text. Of
-        a conversation that goes on, only what is new is computed."""
-        if isinstance(messages, str):
-            messages = [{"role": "user", "content": messages}]
-        sampling = _sampling(temperature, seed, top_k, top_p, min_p, repeat_penalty)
-        return self._answer(lambda: self._engine.encode_chat(messages, tools), max_tokens, sampling,
-                            stream)
+        max_tokens: 0 until the end. Options that aren't given are mnem run's: temperature (0: the
+        likeliest token), seed, top_k, top_p, min_p, repeat_penalty, repeat_last, presence_penalty,
+        frequency_penalty, dry_multiplier, dry_base, dry_allowed_length, dry_penalty_last, dry_breakers,
+        xtc_probability, xtc_threshold, logit_bias ({id: added to its logit}). stop: a text or several,
+        before the first of which the text ends. logprobs: how many of the likeliest tokens are told with
+        each. ignore_end: the model doesn't end the text. schema: the text is JSON that is valid under this
+        schema, a dict or a class as Pydantic's; grammar: it follows this GBNF. on_logits(ids, logits) is
+        called before each token with all tokens so far and a read-only view of llm.vocab floats, valid
+        inside the call (NumPy's if the program has imported it), and may return others to choose from.
+        Error: what the library refuses, such as an
+        option out of range; OverBudget: the prompt doesn't fit the context."""
+        return self._answer(lambda: self._ids(prompt), Options(max_tokens, options), stream)
+
+    def logits(self, prompt):
+        """The logits of the token that follows a prompt: an array of llm.vocab floats, NumPy's if the
+        program has imported it. It is a copy."""
+        return self._call(lambda job: self._engine.logits(job, self._ids(prompt)))
+
+    def chat(self, messages, max_tokens=0, *, tools=None, stream=False, **options):
+        """The answer to a conversation, a list of {"role": ..., "content": ...} or one user's text, as a
+        Text; options as in generate. tools: a list for the chat template. Of a conversation that goes on,
+        only what is new is computed."""
+        messages = _conversation(messages)
+        return self._answer(lambda: self._engine.encode_chat(messages, tools),
+                            Options(max_tokens, options, answers=True), stream)
 
     def close(self):
         """Gives back what it took; calling it again does nothing."""

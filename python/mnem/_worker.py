@@ -46,6 +46,8 @@ class Worker:
             raise Error("mnem: this LLM was opened before the fork: open another one in the child")
         if not self.thread.is_alive():
             raise Error("mnem: the LLM is closed")
+        if threading.current_thread() is self.thread:
+            raise Error("mnem: on_logits can't use its LLM: that runs one call at a time")
         job = Job(function)
         self.jobs.put(job)
         return job

@@ -4,7 +4,6 @@
  * the generator, so that the choice is the one that a sampler of its own would make. Probabilities
  * are those of the model: of the logits as they come, before biases, penalties and temperature.
  * Cost: O(vocab); nothing is allocated. */
-#include <math.h>
 #include <stdio.h>
 
 #include "serve/serve_private.h"
@@ -15,33 +14,11 @@ bool mnem__ends_turn(const mnem_scheduler *s, int32_t id) {
     return s->tokenizer && mnem_tokenizer_is_end(s->tokenizer, id);
 }
 
-static double log_sum(const float *logits, int32_t n, float most) {
-    double sum = 0;
-    for (int32_t i = 0; i < n; i++) sum += exp((double)logits[i] - most);
-    return log(sum) + most;
-}
-
-/* Puts a token where it belongs among the likeliest; of equals the lower id is the likelier. */
-static void insert_top(mnem__choice_made *c, int32_t most, int32_t id, float logit) {
-    int32_t at = c->top_count;
-    while (at > 0 && logit > c->top[at - 1].logprob) at--;
-    if (at == most) return;
-    if (c->top_count < most) c->top_count++;
-    for (int32_t i = c->top_count - 1; i > at; i--) c->top[i] = c->top[i - 1];
-    c->top[at] = (mnem_token_logprob){id, logit};
-}
-
 /* How likely what was chosen was, and what was likelier. */
 static void measure(const mnem_scheduler *s, const mnem_request *q, mnem__choice_made *c,
                     const float *logits) {
-    float most = logits[0];
-    for (int32_t id = 0; id < s->vocab; id++) {
-        if (logits[id] > most) most = logits[id];
-        if (q->top > 0) insert_top(c, q->top, id, logits[id]);
-    }
-    const double sum = log_sum(logits, s->vocab, most);
-    c->logprob = (float)(logits[c->id] - sum);
-    for (int32_t i = 0; i < c->top_count; i++) c->top[i].logprob = (float)(c->top[i].logprob - sum);
+    c->top_count = mnem__min_i32(q->top, s->vocab);
+    c->logprob = mnem_logprobs_get(logits, s->vocab, c->id, c->top, c->top_count);
 }
 
 void mnem__score_prompt(mnem_scheduler *s, mnem__lane *lane, const float *logits) {

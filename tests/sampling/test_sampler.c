@@ -424,6 +424,26 @@ static void choosing_allocates_nothing_and_creation_survives_no_memory(void **st
     assert_int_equal(after.bytes_live, before.bytes_live);
 }
 
+static void logprobs_are_those_of_the_softmax(void **state) {
+    (void)state;
+    const float logits[] = {1, 3, 2, 3, -9};
+    mnem_token_logprob top[5];
+    double sum = 0;
+    for (int i = 0; i < 5; i++) sum += exp(logits[i]);
+    for (int32_t id = 0; id < 5; id++)
+        assert_true(fabs(mnem_logprobs_get(logits, 5, id, NULL, 0) - logits[id] + log(sum)) < 1e-5);
+    const int32_t best[] = {1, 3, 2, 0, 4};
+    for (int32_t count = 1; count <= 5; count++) {
+        mnem_logprobs_get(logits, 5, 0, top, count);
+        for (int32_t i = 0; i < count; i++) {
+            assert_int_equal(top[i].id, best[i]);
+            assert_true(fabs(top[i].logprob - logits[best[i]] + log(sum)) < 1e-5);
+        }
+    }
+    const float large[] = {1e30f, -1e30f};
+    assert_true(mnem_logprobs_get(large, 2, 0, NULL, 0) == 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_as_promised),
@@ -439,6 +459,7 @@ int main(void) {
         cmocka_unit_test(no_logits_lead_out_of_range),
         cmocka_unit_test(options_of_zeros_choose_the_best_token),
         cmocka_unit_test(options_out_of_range_are_named),
+        cmocka_unit_test(logprobs_are_those_of_the_softmax),
         cmocka_unit_test(choosing_allocates_nothing_and_creation_survives_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

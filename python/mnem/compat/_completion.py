@@ -5,7 +5,7 @@ import random
 import time
 import uuid
 
-from ._sampling import likeliest
+from ._sampling import logprobs_of
 
 
 class Reader:
@@ -43,7 +43,6 @@ class Logprobs:
 
     def __init__(self, llama, count, offset):
         self.llama, self.count, self.offset = llama, count, offset
-        self.now = None
         self.clear()
 
     def clear(self):
@@ -54,20 +53,15 @@ class Logprobs:
         self.clear()
         return out
 
-    def look(self, logits):
-        """Before a token is chosen from logits."""
-        self.now = likeliest(logits, self.count)
-
     def text(self, token):
         return self.llama._piece(token).decode("utf-8", "ignore")
 
     def add(self, token, logits):
-        """A token that came from the logits that were looked at last; None: the first of all."""
+        """A token, and the logits that it was chosen from; None: it is the first of all."""
         text = self.text(token)
         value = top = None
         if logits is not None:
-            total, best = self.now
-            value = float(logits[token]) - total
+            value, best = logprobs_of(logits, self.llama.n_vocab(), token, self.count)
             top = {self.text(one): logprob for one, logprob in best}
             top[text] = value
         out = self.out
@@ -109,7 +103,6 @@ def _echoed(llama, ids, logprobs):
         if llama._logits_all:
             llama._keep_row(position, logits)
         if begin <= position < len(ids) - 1:
-            logprobs.look(logits)
             logprobs.add(ids[position + 1], logits)
 
     llama._steps.call(lambda job: llama._steps.run(job, ids, on_row))
@@ -150,8 +143,7 @@ def complete(llama, prompt, suffix, max_tokens, sampling, logprobs, echo, stop, 
         if echo:
             _echoed(llama, ids, chances)
     answer = _Answer(llama, ids, most, reader, chances, show, prompt == "")
-    tokens = llama._tokens(ids, llama._options(bias, **sampling), True, processor, criteria, grammar,
-                           chances and chances.look)
+    tokens = llama._tokens(ids, llama._options(bias, **sampling), True, processor, criteria, grammar)
     texts = [before] if echo else []
     with contextlib.closing(tokens):
         if stream and echo:

@@ -1,6 +1,5 @@
 """Parameters of sampling as llama-cpp-python names them, logits as arrays, and what processors do."""
 import ctypes as C
-import heapq
 import math
 from array import array
 
@@ -75,21 +74,12 @@ def row_back(row, vocab):
     return out
 
 
-def likeliest(logits, count):
-    """(the logarithm of the sum of exp(logits), [(token, logarithm of its probability)] of the count
-    likeliest tokens). logits: ctypes."""
-    if numpy:
-        row = numpy.ctypeslib.as_array(logits)
-        most = float(row.max())
-        total = most + math.log(float(numpy.exp(row - most, dtype=numpy.float64).sum()))
-        some = numpy.argpartition(row, -count)[-count:] if count < len(row) else numpy.arange(len(row))
-        order = sorted((int(token) for token in some), key=lambda token: (-row[token], token))[:count]
-    else:
-        row = logits[:]
-        most = max(row)
-        total = most + math.log(math.fsum(math.exp(x - most) for x in row))
-        order = heapq.nsmallest(count, range(len(row)), key=lambda token: (-row[token], token))
-    return total, [(token, float(row[token]) - total) for token in order]
+def logprobs_of(logits, vocab, token, count):
+    """(the logarithm of a token's probability, [(token, the same)] of the count likeliest ones)."""
+    count = min(count, vocab)
+    top = (D.mnem_token_logprob * max(count, 1))()
+    value = lib.mnem_logprobs_get(logits, vocab, token, top, count)
+    return value, [(one.id, one.logprob) for one in top[:count]]
 
 
 class LogitsProcessorList(list):

@@ -240,25 +240,3 @@ def _read_all(fd):
             raise Error("mnem: a saved state ends early", D.MNEM_IO)
         at += len(parts[-1])
     return b"".join(parts)
-
-
-def metadata(engine):
-    """The keys of the file as texts, those with arrays left out: as llama.cpp writes them."""
-    found, index = {}, 0
-    key, value = D.mnem_text(), D.mnem_value()
-    while lib.mnem_model_key_get(engine.model, index, C.byref(key), C.byref(value)):
-        if value.type != D.MNEM_VALUE_ARRAY:
-            found[text_of(key).decode(errors="replace")] = _value_text(value)
-        index += 1
-    return found
-
-
-def _value_text(value):
-    if value.type == D.MNEM_VALUE_STRING:
-        return text_of(value.text).decode(errors="replace")
-    if value.type == D.MNEM_VALUE_BOOL:
-        return "true" if value.u else "false"
-    if value.type in (D.MNEM_VALUE_F32, D.MNEM_VALUE_F64):
-        return f"{value.f:f}"
-    signed = D.MNEM_VALUE_I8, D.MNEM_VALUE_I16, D.MNEM_VALUE_I32, D.MNEM_VALUE_I64
-    return str(value.i if value.type in signed else value.u)

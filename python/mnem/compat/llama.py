@@ -9,8 +9,8 @@ from .._llm import LLM
 from . import llama_cpp as names
 from ._completion import complete
 from ._sampling import (LogitsProcessorList, MinTokensLogitsProcessor, StoppingCriteriaList, ids_array,
-                        likeliest, numpy, options_of, row_array, row_back)
-from ._steps import Choice, Steps, metadata
+                        numpy, options_of, row_array, row_back)
+from ._steps import Choice, Steps
 from .llama_cache import longest_token_prefix
 from .llama_chat_format import chat_of
 from .llama_tokenizer import LlamaTokenizer
@@ -86,7 +86,7 @@ class Llama:
         self._rows = []  # of logits_all: a row for each token that is held
         self._open(memory, n_ctx, _kv_of(type_k, type_v), n_threads or 0, vocab_only)
         try:
-            self.metadata = self._steps.call(lambda job: metadata(self._steps.engine))
+            self.metadata = self._llm.metadata
             self.n_batch = min(self.n_ctx(), n_batch)
             self.tokenizer_ = tokenizer or LlamaTokenizer(self)
             self._chat = chat_of(self, chat_format)
@@ -282,8 +282,8 @@ class Llama:
             self.reset()
         return tokens[self.n_tokens:]
 
-    def _tokens(self, tokens, options, reset=True, processor=None, criteria=None, grammar=None, look=None):
-        """generate. look(logits): called with the logits that each token is chosen from."""
+    def _tokens(self, tokens, options, reset=True, processor=None, criteria=None, grammar=None):
+        """generate, of a mnem_sampler_options."""
         steps = self._steps
         tokens = [int(token) for token in tokens]
         tokens = self._reuse(tokens) if reset else tokens
@@ -295,12 +295,10 @@ class Llama:
 
         try:
             while True:
-                if processor is None and criteria is None and look is None:
+                if processor is None and criteria is None:
                     token = steps.call(advance)
                 else:
                     steps.call(lambda job: self._run(job, tokens))
-                    if look:
-                        look(steps.logits)
                     logits = self._changed(steps.logits, processor)
                     token = steps.call(lambda job: choice.choose(logits))
                 if token is None:  # the grammar allows no more

@@ -1,0 +1,119 @@
+"""Run: one text on its way, from its prompt to its end.
+
+The engine computes logits and calls choose with them; then take makes text of the token that was
+chosen, and says whether the text goes on."""
+import ctypes as C
+
+from . import _declarations as D
+from ._library import check, lib, text_of
+from ._text import Joiner, Text, TokenLogprob
+
+
+class Run:
+    """tell: called with each piece of a stream as a Text; None: the whole text is the result."""
+
+    def __init__(self, engine, ids, options, tell=None):
+        self.engine, self.options, self.tell = engine, options, tell
+        self.ids = list(ids)  # all tokens: the prompt's, then those that were chosen
+        self.prompt_tokens = len(self.ids)
+        self.next = -1
+        self.finish = None
+        self.tokens, self.logprobs = [], []
+        self.tokens_told = 0
+        self.pieces = []
+        self.joiner = Joiner(options.stop)
+        self.logprob = None
+        self.sampler = C.POINTER(D.mnem_sampler)()
+        breakers, self.words = engine.breakers(options)
+        check(lib.mnem_sampler_create(C.byref(options.lend(breakers)), engine.vocab,
+                                      C.byref(self.sampler)))
+        self.match = None
+        try:
+            if options.grammar is not None:
+                end = engine.template_end if options.answers else -1
+                self.match = engine.grammars.match(*options.grammar, end)
+        except BaseException:
+            self.close()
+            raise
+        for token in self.ids:
+            lib.mnem_sampler_accept(self.sampler, token)
+
+    def close(self):
+        if self.match:
+            self.match.close()
+        lib.mnem_sampler_destroy(self.sampler)
+        self.sampler = self.match = None
+
+    # ---- a token ----
+
+    def choose(self, logits):
+        """Chooses the next token, inside of a step."""
+        on_logits, given = self.options.on_logits, logits
+        if on_logits:
+            given = self.engine.shown.ask(on_logits, self.ids, logits)
+        if self.match:
+            self.next = self.match.choose(self.sampler, given)
+        else:
+            self.next = lib.mnem_sampler_choose(self.sampler, given)
+        if self.options.logprobs is not None and self.next >= 0:
+            self.logprob = self.measure(logits)
+
+    def measure(self, logits):
+        n = min(self.options.logprobs, self.engine.vocab)
+        top = (D.mnem_token_logprob * n)()
+        logprob = lib.mnem_logprobs_get(logits, self.engine.vocab, self.next, top, n)
+        text = self.engine.text
+        return TokenLogprob(self.next, text(self.next), logprob,
+                            [(at.id, text(at.id), at.logprob) for at in top])
+
+    def is_end(self):
+        if self.options.ignore_end:
+            return False
+        return lib.mnem_tokenizer_is_end(self.engine.tokenizer, self.next) or (
+            self.options.answers and self.next == self.engine.template_end)
+
+    def take(self):
+        """Makes text of the chosen token; False: it ended the text."""
+        if self.next < 0 or self.is_end():
+            return self.end("stop", cut=False)
+        self.tokens.append(self.next)
+        if self.logprob:
+            self.logprobs.append(self.logprob)
+        text = self.joiner.take(text_of(lib.mnem_tokenizer_piece(self.engine.tokenizer, self.next,
+                                                                 False)))
+        if self.joiner.stopped:
+            return self.end("stop", text)
+        if self.match and self.match.accept(self.next):
+            return self.end("stop", text, cut=False)
+        if len(self.tokens) == self.options.max_tokens or len(self.ids) >= self.engine.plan.context:
+            return self.end("length", text)
+        if text:
+            self.say(text)
+        self.ids.append(self.next)
+        lib.mnem_sampler_accept_chosen(self.sampler, self.next)
+        return True
+
+    def say(self, text):
+        if self.tell:
+            self.tell(self.piece(text))
+        else:
+            self.pieces.append(text)
+
+    def piece(self, text, finish=None):
+        """A piece of a stream, with the tokens since the last one."""
+        at, self.tokens_told = self.tokens_told, len(self.tokens)
+        logprobs = self.logprobs[at:] if self.options.logprobs is not None else None
+        return Text(text, self.tokens[at:], finish, logprobs, self.prompt_tokens)
+
+    def end(self, finish, text="", cut=True):
+        self.finish = finish
+        text += self.joiner.end(cut)
+        if self.tell:
+            self.tell(self.piece(text, finish))
+        else:
+            self.pieces.append(text)
+        return False
+
+    @property
+    def result(self):
+        return self.piece("".join(self.pieces), self.finish)
