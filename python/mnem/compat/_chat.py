@@ -51,9 +51,11 @@ def _grammar_of(given, grammar):
 
 
 class Chat:
-    """A chat format. source: a Jinja template; stops: texts that end an answer beside the model's own."""
+    """A chat format. source: a Jinja template; stops: texts that end an answer beside the model's own;
+    end: a token that does. adds_bos: the template writes none."""
 
-    def __init__(self, llama, name, source, stops=(), adds_bos=True):
+    def __init__(self, llama, name, source, stops=(), adds_bos=True, end=-1):
+        self.end = end
         self.name, self.stops, self.adds_bos = name, list(stops), adds_bos
         self.template = llama._steps.call(lambda job: Template(source))
         self.knows_tools = "tools" in source
@@ -74,14 +76,14 @@ class Chat:
                  tool_choice=None, **given):
         tools, choice = _tools.asked(functions, function_call, tools, tool_choice)
         ids = self.prompt(llama, plain(messages), tools)
-        return answer(llama, ids, tools, choice, self.stops, None, **given)
+        return answer(llama, ids, tools, choice, self.stops, None, self.end, **given)
 
 
-def answer(llama, ids, tools, choice, stops, criteria, *, temperature=0.2, top_p=0.95, top_k=40, min_p=0.05,
-           typical_p=1.0, stream=False, stop=(), seed=None, response_format=None, max_tokens=None,
-           presence_penalty=0.0, frequency_penalty=0.0, repeat_penalty=1.0, tfs_z=1.0, mirostat_mode=0,
-           mirostat_tau=5.0, mirostat_eta=0.1, model=None, logits_processor=None, grammar=None,
-           logit_bias=None, logprobs=None, top_logprobs=None, **_others):
+def answer(llama, ids, tools, choice, stops, criteria, end=-1, *, temperature=0.2, top_p=0.95, top_k=40,
+           min_p=0.05, typical_p=1.0, stream=False, stop=(), seed=None, response_format=None,
+           max_tokens=None, presence_penalty=0.0, frequency_penalty=0.0, repeat_penalty=1.0, tfs_z=1.0,
+           mirostat_mode=0, mirostat_tau=5.0, mirostat_eta=0.1, model=None, logits_processor=None,
+           grammar=None, logit_bias=None, logprobs=None, top_logprobs=None, **_others):
     """The answer to a prompt's ids as a dict, or as an iterator of chunks."""
     grammar = _grammar_of(response_format, grammar)
     forced = choice if isinstance(choice, dict) else None
@@ -102,7 +104,7 @@ def answer(llama, ids, tools, choice, stops, criteria, *, temperature=0.2, top_p
                     repeat_penalty=repeat_penalty, mirostat_mode=mirostat_mode)
     chunks = complete(llama, ids, None, max_tokens, sampling, (top_logprobs or 0) if logprobs else None,
                       False, stop + stops, stream, seed, model or llama.model_path, criteria,
-                      logits_processor, grammar, logit_bias, show)
+                      logits_processor, grammar, logit_bias, show, end)
     if stream:
         return _Stream(tools, forced).chunks(chunks)
     return _whole(next(chunks), tools, forced)

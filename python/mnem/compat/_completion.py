@@ -121,9 +121,9 @@ class _Form:
 
 
 def complete(llama, prompt, suffix, max_tokens, sampling, logprobs, echo, stop, stream, seed, model,
-             criteria, processor, grammar, bias, show=()):
+             criteria, processor, grammar, bias, show=(), end=-1):
     """Yields one dict, or, with stream, one for each piece of text and one for the end. show: control
-    tokens whose text is part of the answer."""
+    tokens whose text is part of the answer; end: a token that ends it besides the model's own."""
     if suffix:
         raise NotImplementedError("mnem.compat: suffix is not supported: write the prompt as the model's "
                                   "fill-in-the-middle tokens ask")
@@ -142,8 +142,8 @@ def complete(llama, prompt, suffix, max_tokens, sampling, logprobs, echo, stop, 
         chances = Logprobs(llama, logprobs, 0 if echo else len(before))
         if echo:
             _echoed(llama, ids, chances)
-    answer = _Answer(llama, ids, most, reader, chances, show, prompt == "")
-    tokens = llama._tokens(ids, llama._options(bias, **sampling), True, processor, criteria, grammar)
+    answer = _Answer(llama, ids, most, reader, chances, show, end, prompt == "")
+    tokens = llama._tokens(ids, llama._options(bias, **sampling), True, processor, criteria, grammar, end)
     texts = [before] if echo else []
     with contextlib.closing(tokens):
         if stream and echo:
@@ -166,9 +166,9 @@ def complete(llama, prompt, suffix, max_tokens, sampling, logprobs, echo, stop, 
 class _Answer:
     """tokens: those that were generated, an end left out. finish: "stop" or "length"."""
 
-    def __init__(self, llama, ids, most, reader, chances, show, first):
+    def __init__(self, llama, ids, most, reader, chances, show, end, first):
         self.llama, self.ids, self.most, self.reader, self.chances = llama, ids, most, reader, chances
-        self.show, self.first = show, first  # first: nothing stands before the answer
+        self.show, self.end, self.first = show, end, first  # first: nothing stands before the answer
         self.tokens, self.finish = [], "stop"
 
     def bytes_of(self, token):
@@ -181,7 +181,7 @@ class _Answer:
         """Texts that aren't empty, or, with probabilities of tokens, at least one for all of them."""
         reader, chances, steps = self.reader, self.chances, self.llama._steps
         for token in tokens:
-            if steps.is_end(token):
+            if token == self.end or steps.is_end(token):
                 break
             text = reader.add(self.bytes_of(token))
             self.tokens.append(token)

@@ -20,7 +20,7 @@ class Steps:
     def __init__(self, llm):
         self.llm, self.engine = llm, llm._engine
         self.sequence = C.POINTER(D.mnem_sequence)()
-        self.tokens = C.POINTER(D.mnem_token_set)()
+        self.tokens = {}  # by the token that ends a text besides the model's own
         self.choices = set()
         self.vocab = self.engine.vocab
         self.logits = (C.c_float * self.vocab)()
@@ -39,8 +39,9 @@ class Steps:
         def end(_job):
             for choice in list(self.choices):
                 choice.end()
-            lib.mnem_token_set_destroy(self.tokens)
-            self.tokens = C.POINTER(D.mnem_token_set)()
+            for tokens in self.tokens.values():
+                lib.mnem_token_set_destroy(tokens)
+            self.tokens.clear()
             self.drop()
         self.call(end)
         self.told = None  # which refers to this object
@@ -176,6 +177,13 @@ class Steps:
     def is_end(self, token):
         return lib.mnem_tokenizer_is_end(self.engine.tokenizer, token)
 
+    def token_set(self, end):
+        if end not in self.tokens:
+            made = C.POINTER(D.mnem_token_set)()
+            check(lib.mnem_token_set_create(self.engine.tokenizer, end, C.byref(made)))
+            self.tokens[end] = made
+        return self.tokens[end]
+
     def info(self):
         info = D.mnem_tokenizer_info()
         lib.mnem_tokenizer_info_get(self.engine.tokenizer, C.byref(info))
@@ -183,35 +191,27 @@ class Steps:
 
 
 class Choice:
-    """A sampler, and the state of a text in a grammar. grammar: a LlamaGrammar or None."""
+    """A sampler, and the state of a text in a grammar. grammar: a LlamaGrammar or None; end: a token that
+    ends its text besides the model's own."""
 
-    def __init__(self, steps, options, grammar=None):
-        self.steps, self.grammar, self.match = steps, None, None
+    def __init__(self, steps, options, grammar=None, end=-1):
+        self.steps, self.given = steps, (options, grammar, end)
         self.sampler = C.POINTER(D.mnem_sampler)()
-        check(lib.mnem_sampler_create(C.byref(options), steps.vocab, C.byref(self.sampler)))
-        steps.choices.add(self)
-        try:
-            if grammar is not None:
-                self.open_grammar(grammar)
-        except BaseException:
-            self.end()
-            raise
-
-    def open_grammar(self, grammar):
-        steps = self.steps
-        if not steps.tokens:
-            check(lib.mnem_token_set_create(steps.engine.tokenizer, -1, C.byref(steps.tokens)))
-        self.grammar = grammar._compile(steps.tokens)
+        self.grammar = C.POINTER(D.mnem_grammar)()
         self.match = C.POINTER(D.mnem_match)()
-        check(lib.mnem_match_create(self.grammar, C.byref(self.match)))
 
-    def accept(self, ids):
-        for token in ids:
-            lib.mnem_sampler_accept(self.sampler, token)
+    def open(self):
+        """Apart, so that whoever ends it has it already when Ctrl-C comes."""
+        options, grammar, end = self.given
+        self.steps.choices.add(self)
+        check(lib.mnem_sampler_create(C.byref(options), self.steps.vocab, C.byref(self.sampler)))
+        if grammar is not None:
+            self.grammar = grammar._compile(self.steps.token_set(end))
+            check(lib.mnem_match_create(self.grammar, C.byref(self.match)))
 
     def choose(self, logits):
         """The next token; None: the grammar's text is complete."""
-        if self.match is None:
+        if not self.match:
             token = lib.mnem_sampler_choose(self.sampler, logits)
         else:
             found = C.c_int32()

@@ -251,6 +251,7 @@ class Llama:
         def choose(_job):
             choice = Choice(steps, options, grammar)
             try:
+                choice.open()
                 return choice.choose(logits)
             finally:
                 choice.end()
@@ -282,18 +283,20 @@ class Llama:
             self.reset()
         return tokens[self.n_tokens:]
 
-    def _tokens(self, tokens, options, reset=True, processor=None, criteria=None, grammar=None):
-        """generate, of a mnem_sampler_options."""
+    def _tokens(self, tokens, options, reset=True, processor=None, criteria=None, grammar=None,
+                end=-1):
+        """generate, of a mnem_sampler_options. end: see Choice."""
         steps = self._steps
         tokens = [int(token) for token in tokens]
         tokens = self._reuse(tokens) if reset else tokens
-        choice = steps.call(lambda job: Choice(steps, options, grammar))
+        choice = Choice(steps, options, grammar, end)
 
         def advance(job):
             self._run(job, tokens)
             return choice.choose(steps.logits)
 
         try:
+            steps.call(lambda job: choice.open())
             while True:
                 if processor is None and criteria is None:
                     token = steps.call(advance)

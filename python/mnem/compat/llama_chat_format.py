@@ -121,7 +121,8 @@ def chat_of(llama, name):
         source = llama.metadata.get("tokenizer.chat_template") or llama._steps.call(
             lambda job: _guessed(llama._steps.engine.tokenizer))
         if source:
-            return Chat(llama, "chat_template.default", source, adds_bos=False)
+            end = llama._steps.call(lambda job: llama._steps.engine.template_end)
+            return Chat(llama, "chat_template.default", source, adds_bos=False, end=end)
         name = name or "llama-2"
     if name.startswith("chat_template.") and f"tokenizer.{name}" in llama.metadata:
         return Chat(llama, name, llama.metadata[f"tokenizer.{name}"], adds_bos=False)

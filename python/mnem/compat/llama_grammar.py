@@ -29,7 +29,7 @@ class LlamaGrammar:
 
     @classmethod
     def _of_calls(cls, tools):
-        """One or more calls of tools, as `<tool_call>{"name": ..., "arguments": ...}</tool_call>`."""
+        """A call of one of the tools, as `<tool_call>{"name": ..., "arguments": ...}</tool_call>`."""
         calls, parts = [], []
         for i, tool in enumerate(tools):
             name = json.dumps(json.dumps(tool["function"]["name"], ensure_ascii=False),
@@ -37,8 +37,7 @@ class LlamaGrammar:
             calls.append(f'"{{\\"name\\": " {name} ", \\"arguments\\": " arguments-{i} "}}"')
             parts.append((f"arguments-{i}", json.dumps(tool["function"].get("parameters") or
                                                        {"type": "object"})))
-        text = ('root ::= call ("\\n" call)*\n'
-                'call ::= "<tool_call>\\n" object "\\n</tool_call>"\n'
+        text = ('root ::= "<tool_call>\\n" object "\\n</tool_call>"\n'
                 f'object ::= {" | ".join(calls)}\n')
         return cls(_grammar=text, _parts=tuple(parts))
 
