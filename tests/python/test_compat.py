@@ -117,11 +117,25 @@ class Readme(Shapes):
             llama_chat_format.MoondreamChatHandler.from_pretrained(repo_id="a/b", filename="*mmproj*")
         with self.assertRaisesRegex(AttributeError, "C API"):
             llama_cpp.llama_backend_init()
+        with open_llama_closed() as llm, self.assertRaisesRegex(AttributeError, "C API"):
+            llm.ctx
         with self.assertRaisesRegex(NotImplementedError, "functionary"):
             open_llama(chat_format="functionary-v2")
         with open_llama_closed() as llm, self.assertRaisesRegex(NotImplementedError, "images"):
             llm.create_chat_completion([{"role": "user", "content": [
                 {"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": "data:"}]}])
+
+    def test_other_packages_find_it_as_llama_cpp(self):
+        with without("llama_cpp", llama_cpp):
+            llama_cpp.install_as_llama_cpp()
+            from llama_cpp import Llama
+            from llama_cpp.llama_chat_format import Jinja2ChatFormatter
+            self.assertIs(Llama, llama_cpp.Llama)
+            self.assertIs(Jinja2ChatFormatter, llama_chat_format.Jinja2ChatFormatter)
+        for name in [name for name in sys.modules if name.startswith("llama_cpp.")]:
+            del sys.modules[name]
+        with without("llama_cpp", types.ModuleType("llama_cpp")), self.assertRaises(ImportError):
+            llama_cpp.install_as_llama_cpp()
 
     def test_from_pretrained_needs_the_hub(self):
         with without("huggingface_hub"), self.assertRaisesRegex(ImportError, "huggingface_hub"):

@@ -8,6 +8,7 @@ import os
 import threading
 
 from .. import _declarations as D
+from .._grammar import Match
 from .._library import Error, check, lib, text_of
 
 
@@ -215,11 +216,11 @@ class Choice:
             token = lib.mnem_sampler_choose(self.sampler, logits)
         else:
             found = C.c_int32()
-            check(lib.mnem_match_choose(self.match, self.sampler, logits, C.byref(found)))
+            Match._check(lib.mnem_match_choose(self.match, self.sampler, logits, C.byref(found)))
             token = found.value
             if token < 0:
                 return None
-            check(lib.mnem_match_accept(self.match, token))
+            Match._check(lib.mnem_match_accept(self.match, token))
         lib.mnem_sampler_accept_chosen(self.sampler, token)
         return token
 

@@ -331,7 +331,8 @@ class Llama:
                           model or self.model_path, stopping_criteria, logits_processor, grammar, logit_bias)
         return chunks if stream else next(chunks)
 
-    __call__ = create_completion
+    def __call__(self, *given, **named):
+        return self.create_completion(*given, **named)
 
     def create_chat_completion(self, messages, functions=None, function_call=None, tools=None,
                                tool_choice=None, temperature=0.2, top_p=0.95, top_k=40, min_p=0.05,
@@ -416,6 +417,12 @@ class Llama:
         self._steps.call(lambda job: self._steps.restore(ids, state.llama_state))
         self._rows = list(state.scores) if self._logits_all and state.scores is not None else []
         self._seed = state.seed
+
+    def __getattr__(self, name):
+        if name in ("ctx", "model", "_ctx", "_model", "_batch", "model_params", "context_params"):
+            raise AttributeError(f"mnem.compat: Llama has no {name}: it belongs to llama.cpp's C API, which "
+                                 "mnem does not have")
+        raise AttributeError(f"'Llama' object has no attribute {name!r}")
 
     def __getstate__(self):
         return self._given
