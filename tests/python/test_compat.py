@@ -523,7 +523,8 @@ class Subjects(Shapes):
                 open_llama(**given)
         with open_llama_closed(n_gpu_layers=-1, use_mmap=False, n_threads=2, n_batch=64, flash_attn=True,
                                type_k=llama_cpp.GGML_TYPE_Q8_0, type_v=llama_cpp.GGML_TYPE_Q8_0,
-                               rope_freq_base=0.0, numa=False, n_threads_batch=1) as llm:
+                               rope_freq_base=10000.0, rope_freq_scale=1.0, numa=False,
+                               n_threads_batch=1) as llm:
             self.assertEqual(llm._llm.plan.threads, 2)
             self.assertTrue(self.text(llm))
         with self.assertRaisesRegex(ValueError, "does not exist"):
@@ -682,6 +683,9 @@ class Tools(Shapes):
         found = self.llm.create_chat_completion(self.said, functions=functions, seed=1,
                                                 function_call={"name": "UserDetail"})
         self.assertEqual(found["choices"][0]["message"]["function_call"]["name"], "UserDetail")
+        named = self.llm.create_chat_completion(self.said, tools=TOOLS, tool_choice="UserDetail", seed=1)
+        self.assertEqual(named["choices"][0]["message"], {**found["choices"][0]["message"], "tool_calls":
+                                                          named["choices"][0]["message"]["tool_calls"]})
         with self.assertRaisesRegex(ValueError, "not found in tools"):
             self.llm.create_chat_completion(self.said, functions=functions, function_call={"name": "X"})
         found = self.llm.create_chat_completion(self.said, tools=TOOLS, tool_choice="none", max_tokens=4)

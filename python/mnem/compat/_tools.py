@@ -22,12 +22,9 @@ def asked(functions, function_call, tools, tool_choice):
         tool_choice = {"function": {"name": function_call["name"]}} if named else function_call
     if not tools or tool_choice == "none":
         return None, None
-    if not isinstance(tool_choice, dict):
-        if tool_choice not in (None, "auto", "required"):
-            raise ValueError(f"mnem.compat: tool_choice is {tool_choice!r}, expected none, auto, required, "
-                             "or a function's name in a dict")
+    if tool_choice in (None, "auto", "required"):
         return tools, tool_choice or "auto"
-    name = tool_choice["function"]["name"]
+    name = tool_choice["function"]["name"] if isinstance(tool_choice, dict) else tool_choice
     for tool in tools:
         if tool["function"]["name"] == name:
             return tools, tool

@@ -23,11 +23,13 @@ log = logging.getLogger("mnem.compat")
 # batches, kernels. The text that comes out is the same.
 _DECIDED = {"n_gpu_layers", "split_mode", "main_gpu", "tensor_split", "use_mmap", "use_mlock", "n_ubatch",
             "n_threads_batch", "offload_kqv", "flash_attn", "op_offload", "swa_full", "no_perf", "numa",
-            "draft_model", "spm_infill"}
-# What changes the model: refused unless it has the value that changes nothing.
+            "draft_model", "spm_infill",
+            "n_parts", "f16_kv", "low_vram", "mul_mat_q", "device"}  # of earlier versions, and LangChain's
+# What changes the model: refused unless it has a value that means the file's. RoPE's base of 10,000 and scale
+# of 1 are defaults that LangChain passes on.
 _FIXED = {"kv_overrides": (None,), "rope_scaling_type": (None, names.LLAMA_ROPE_SCALING_TYPE_UNSPECIFIED),
-          "attention_type": (None, names.LLAMA_ATTENTION_TYPE_UNSPECIFIED), "rope_freq_base": (None, 0),
-          "rope_freq_scale": (None, 0), "yarn_ext_factor": (None, -1.0), "yarn_attn_factor": (None, 1.0),
+          "attention_type": (None, names.LLAMA_ATTENTION_TYPE_UNSPECIFIED), "rope_freq_base": (None, 0, 10000.0),
+          "rope_freq_scale": (None, 0, 1.0), "yarn_ext_factor": (None, -1.0), "yarn_attn_factor": (None, 1.0),
           "yarn_beta_fast": (None, 32.0), "yarn_beta_slow": (None, 1.0), "yarn_orig_ctx": (None, 0),
           "lora_base": (None,)}
 _KV = {None: "f16", names.GGML_TYPE_F16: "f16", names.GGML_TYPE_F32: "f32", names.GGML_TYPE_Q8_0: "q8_0"}
