@@ -30,6 +30,12 @@ class BaseLlamaCache:
     def _keys(self):
         raise NotImplementedError
 
+    def _get(self, key):
+        raise NotImplementedError
+
+    def __setitem__(self, key, value):
+        raise NotImplementedError
+
     def _find_longest_prefix_key(self, key):
         best = max(self._keys(), key=lambda other: longest_token_prefix(other, key), default=None)
         return best if best is not None and longest_token_prefix(best, key) else None

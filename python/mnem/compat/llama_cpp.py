@@ -1,5 +1,6 @@
 """Constants of llama.cpp that parameters of Llama take. Its C API isn't here: any other name of it raises
 an error that says so."""
+from typing import NoReturn as _NoReturn
 
 LLAMA_DEFAULT_SEED = 0xFFFFFFFF
 
@@ -21,7 +22,7 @@ GGML_TYPE_F32, GGML_TYPE_F16, GGML_TYPE_Q4_0, GGML_TYPE_Q4_1 = range(4)
 GGML_TYPE_Q5_0, GGML_TYPE_Q5_1, GGML_TYPE_Q8_0, GGML_TYPE_Q8_1 = range(6, 10)
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> _NoReturn:
     if name.lower().startswith(("llama_", "ggml_", "mtmd_", "llava_")):
         raise AttributeError(f"mnem.compat: {name} belongs to llama.cpp's C API, which mnem does not have: "
                              "use the class Llama")

@@ -157,9 +157,12 @@ ChatCompletionToolFunction = ChatCompletionFunction
 ChatCompletionFunctions = ChatCompletionFunction
 ChatCompletionToolChoiceOption = Union[str, Dict[str, Any]]
 ChatCompletionRequestFunctionCall = Union[str, Dict[str, Any]]
-CreateCompletionStreamResponse = CompletionChunk = Completion = CreateCompletionResponse
+CreateCompletionStreamResponse = CreateCompletionResponse
+CompletionChunk = CreateCompletionResponse
+Completion = CreateCompletionResponse
 ChatCompletion = CreateChatCompletionResponse
-ChatCompletionChunk = ChatCompletionStreamResponse = CreateChatCompletionStreamResponse
+ChatCompletionChunk = CreateChatCompletionStreamResponse
+ChatCompletionStreamResponse = CreateChatCompletionStreamResponse
 ChatCompletionMessage = ChatCompletionResponseMessage
 ChatCompletionChoice = ChatCompletionResponseChoice
 ChatCompletionChunkChoice = ChatCompletionStreamResponseChoice
