@@ -7,9 +7,10 @@
 """
 from ._library import VERSION as __version__
 from ._library import Cancelled, Error, OverBudget
+from ._budget import Budget
 from ._llm import LLM, plan
 from ._tables import Ledger, Line, Plan
 from ._text import Text, TokenLogprob
 
-__all__ = ["LLM", "plan", "Text", "TokenLogprob", "Plan", "Ledger", "Line", "Error", "OverBudget",
-           "Cancelled", "__version__"]
+__all__ = ["Budget", "LLM", "plan", "Text", "TokenLogprob", "Plan", "Ledger", "Line", "Error",
+           "OverBudget", "Cancelled", "__version__"]

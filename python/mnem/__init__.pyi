@@ -4,8 +4,8 @@ from typing import (Any, Callable, Dict, Iterator, List, Literal, Mapping, Named
                     Protocol, Sequence, Tuple, Type, TypedDict, Union, overload)
 from typing_extensions import Unpack
 
-__all__ = ["LLM", "plan", "Text", "TokenLogprob", "Plan", "Ledger", "Line", "Error", "OverBudget",
-           "Cancelled", "__version__"]
+__all__ = ["Budget", "LLM", "plan", "Text", "TokenLogprob", "Plan", "Ledger", "Line", "Error",
+           "OverBudget", "Cancelled", "__version__"]
 
 __version__: str
 
@@ -16,7 +16,7 @@ class OverBudget(Error):
     needed: Optional[int]
     budget: Optional[int]
     least: Optional[str]
-    knob: Optional[Tuple[str, int]]
+    knob: Optional[Tuple[str, Union[int, str, None]]]
 
 class Cancelled(Error): ...
 
@@ -95,12 +95,23 @@ class _Options(TypedDict, total=False):
     grammar: Optional[str]
     on_logits: Optional[Callable[[List[int], Any], Optional[Sequence[float]]]]
 
+class Budget:
+    def __init__(self, size: _Size) -> None: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def used(self) -> int: ...
+    @property
+    def peak(self) -> int: ...
+    @property
+    def ledger(self) -> Ledger: ...
+
 class LLM:
     plan: Plan
     path: str
     def __init__(self, path: Union[str, PathLike[str]], memory: _Size = None, ctx: int = 0, *,
-                 kv: _KV = "f16", threads: int = 0, template: Optional[str] = None,
-                 load: bool = True) -> None: ...
+                 kv: _KV = "f16", threads: int = 0, chunk: int = 0,
+                 template: Optional[str] = None, load: bool = True) -> None: ...
     @property
     def ledger(self) -> Ledger: ...
     @property
@@ -142,4 +153,4 @@ class LLM:
              stream: Literal[True], **options: Unpack[_Options]) -> Iterator[Text]: ...
 
 def plan(path: Union[str, PathLike[str]], memory: _Size = None, ctx: int = 0, *, kv: _KV = "f16",
-         threads: int = 0, template: Optional[str] = None) -> Plan: ...
+         threads: int = 0, chunk: int = 0, template: Optional[str] = None) -> Plan: ...

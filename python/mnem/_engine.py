@@ -5,8 +5,8 @@ import json
 import os
 
 from . import _declarations as D
-from ._budget import Budget
-from ._library import Error, OverBudget, check, lib, size_budget, text_of, value_text
+from ._budget import process
+from ._library import Error, OverBudget, check, lib, text_of, value_text
 from ._grammar import Grammars
 from ._logits import Copied, Shown
 from ._run import Run
@@ -16,10 +16,35 @@ _KNOBS = {D.MNEM_KNOB_CHUNK: "chunk", D.MNEM_KNOB_KV: "kv", D.MNEM_KNOB_CONTEXT:
           D.MNEM_KNOB_MODEL: "model"}
 
 
+def knob_of(knob):
+    """(option, value) of a mnem_knob, or None."""
+    name, value = _KNOBS.get(knob.kind), knob.value
+    if name == "kv":
+        value = "q8_0" if value == D.MNEM_KV_Q8_0 else "f16"
+    return name and (name, None if name == "model" else value)
+
+
 class Engine:
     """The library's objects of one LLM, in the order in which they are opened."""
 
     def __init__(self, path, memory, options, template):
+        self.options = options
+        with process.lock:
+            share = process.share(memory)
+            options.ledger = process.ledger
+            try:
+                self.open(path, template, share)
+            except OverBudget as refusal:
+                self.close()
+                if refusal.needed is None:
+                    self.refuse(path, template, share, refusal)
+                raise
+            except BaseException:
+                self.close()
+                raise
+            process.engines.add(id(self))
+
+    def clear(self):
         self.model = C.POINTER(D.mnem_model)()
         self.tokenizer = C.POINTER(D.mnem_tokenizer)()
         self.template = C.POINTER(D.mnem_template)()
@@ -31,15 +56,9 @@ class Engine:
         self.active = []  # the runs of a step's parts
         self.failure = None  # of a choice inside of a step
         self.on_logits = D.mnem_on_step_logits(self.choose)
-        self.options = options
-        try:
-            self.open(path, memory, template)
-        except BaseException:
-            self.close()
-            raise
 
-    def open(self, path, memory, template):
-        self.options.ledger = Budget.take(memory)
+    def open(self, path, template, share):
+        self.clear()
         check(lib.mnem_model_open(os.fsencode(path), C.byref(self.model)))
         check(lib.mnem_tokenizer_create(self.model, C.byref(self.tokenizer)))
         info = D.mnem_tokenizer_info()
@@ -47,16 +66,27 @@ class Engine:
         self.vocab, self.bos, self.eos = info.vocab, info.bos, info.eos
         self.open_template(template)
         self.reserve()
+        self.options.budget_bytes = share.plan_bytes()
         try:
             check(lib.mnem_engine_plan_make(self.model, C.byref(self.options), C.byref(self.plan)))
         except OverBudget as refusal:
-            plan = self.plan
-            refusal.budget = plan.budget_bytes
-            if plan.needed_bytes:
-                refusal.needed, refusal.least = plan.needed_bytes, size_budget(plan.needed_bytes)
-            if plan.knob.kind in _KNOBS:
-                refusal.knob = _KNOBS[plan.knob.kind], plan.knob.value
+            refusal.knob = knob_of(self.plan.knob)
+            if self.plan.needed_bytes:
+                share.explain(refusal, self.plan.needed_bytes)
             raise
+
+    def refuse(self, path, template, share, refusal):
+        """Where not even the model's tables have room: opens it again, beyond the budget, for the
+        numbers of its plan."""
+        with share.raised():
+            try:
+                self.open(path, template, share)
+                share.explain(refusal, max(process.info().bytes_peak, process.size + 1))
+            except OverBudget as other:
+                refusal.args, refusal.knob = other.args, other.knob
+                refusal.needed, refusal.budget, refusal.least = other.needed, other.budget, other.least
+            finally:
+                self.close()
 
     def open_template(self, given):
         value = D.mnem_value()
@@ -87,6 +117,7 @@ class Engine:
             self.release()
 
     def close(self):
+        process.engines.discard(id(self))
         if self.room:
             self.release()
         if "grammars" in self.__dict__:

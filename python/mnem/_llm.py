@@ -6,11 +6,11 @@ import queue
 import threading
 
 from . import _declarations as D
-from ._budget import Budget
+from ._budget import process
 from ._engine import Engine
 from ._library import lib, size_parse, text_of
 from ._options import Options
-from ._tables import Plan
+from ._tables import Ledger, Plan
 from ._worker import Worker
 
 _KV = {"f16": D.MNEM_KV_F16, "q8_0": D.MNEM_KV_Q8_0, "auto": D.MNEM_KV_AUTO, "f32": D.MNEM_KV_F32}
@@ -25,18 +25,22 @@ def _conversation(messages):
 class LLM:
     """A model inside the process's budget.
 
-    memory: the budget of the whole process, such as "300M" or bytes (default: 85 % of what there is);
-    another LLM sets it anew. ctx: tokens of context. kv: "f16", "q8_0", "auto" or "f32". template: Jinja,
-    instead of the model's chat template. load: False makes the plan alone, and the weights are read when
-    they are first used. Methods may be called from any thread; they run one after another."""
+    memory: its share of a mnem.Budget, such as "300M" or bytes (default: what is left). Without a Budget, the
+    first LLM's memory is the budget of the process, Python included (default: 85 % of the memory that there
+    is); a later LLM's is its share, and raises the budget if it is larger. ctx: tokens of context (default: as
+    many as fit, up to 4096 and the model's). kv: the type of keys and values, "f16", "q8_0", "auto" or "f32".
+    threads: default as many as processors. chunk: tokens of a prompt that are computed
+    at once (default: as many as fit well, up to 512). template: Jinja, instead of the model's chat template. load: False
+    makes the plan alone, and the weights are read when they are first used. OverBudget: it doesn't fit; no
+    weight has been read. Methods may be called from any thread; they run one after another."""
 
-    def __init__(self, path, memory=None, ctx=0, *, kv="f16", threads=0, template=None,
-                 load=True):
+    def __init__(self, path, memory=None, ctx=0, *, kv="f16", threads=0, chunk=0,
+                 template=None, load=True):
         self._worker = None
         self.path = os.fspath(path)
         if kv not in _KV:
             raise ValueError(f"mnem: kv is {kv!r}, expected one of {', '.join(_KV)}")
-        options = D.mnem_engine_options(context=ctx, kv=_KV[kv], threads=threads)
+        options = D.mnem_engine_options(context=ctx, kv=_KV[kv], threads=threads, chunk=chunk)
         size = size_parse(memory)
         worker = Worker("mnem")
         try:
@@ -56,7 +60,7 @@ class LLM:
     @property
     def ledger(self):
         """What the process has charged now."""
-        return Budget.ledger_now()
+        return Ledger(process.info(), process.accounts())
 
     @property
     def vocab(self):
@@ -209,6 +213,14 @@ class LLM:
 
 
 def plan(path, memory=None, ctx=0, **options):
-    """The plan of LLM(path, memory, ctx), of which only the file's header is read."""
-    with LLM(path, memory, ctx, load=False, **options) as llm:
-        return llm.plan
+    """The plan of LLM(path, memory, ctx), of which only the file's header is read. The budget of LLMs that
+    are open stays as it is."""
+    before = process.size
+    try:
+        with LLM(path, memory, ctx, load=False, **options) as llm:
+            return llm.plan
+    finally:
+        with process.lock:
+            if process.engines and not process.given:
+                process.size = before
+                process.limit()
