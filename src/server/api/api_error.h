@@ -22,7 +22,9 @@ bool api_refuse(api_error *error, int status, const char *param, const char *for
     __attribute__((format(printf, 4, 5)));
 /* The reason that a status of HTTP stands for: "invalid_request_error". */
 const char *api_error_type(int status);
-/* OpenAI's form; anthropic: that of /v1/messages. Without a line's end. */
-void api_error_put(api_text *text, const api_error *error, bool anthropic);
+/* As a protocol has it: OPENAI as above, ANTHROPIC one level deeper, OLLAMA {"error": "..."}. */
+typedef enum api_error_form { API_OPENAI, API_ANTHROPIC, API_OLLAMA } api_error_form;
+/* Without a line's end. */
+void api_error_put(api_text *text, const api_error *error, api_error_form form);
 
 #endif
