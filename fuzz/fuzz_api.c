@@ -21,9 +21,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
         if (!(condition)) abort();                                                                 \
     } while (0)
 
-static const char *const paths[] = {"/v1/chat/completions", "/v1/completions", "/completion",
-                                    "/v1/responses",        "/v1/messages",    "/tokenize",
-                                    "/detokenize",          "/apply-template", "/v1/embeddings"};
+static const char *const paths[] = {
+    "/v1/chat/completions", "/v1/completions", "/completion",   "/v1/responses",
+    "/v1/messages",         "/tokenize",       "/detokenize",   "/apply-template",
+    "/v1/embeddings",       "/api/chat",       "/api/generate", "/api/embed",
+    "/api/embeddings",      "/api/show"};
 #define TOOLS                                                                                      \
     "{% for t in tools or [] %}{{ t | tojson }}{% endfor %}{% for m in messages %}<{{ m.role }}>"  \
     "{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}"         \
@@ -77,6 +79,15 @@ static void check_events(const char *body) {
     }
 }
 
+/* Lines of JSON alone. */
+static void check_lines(const char *body) {
+    for (const char *at = body, *end; *at; at = end + 1) {
+        end = strchr(at, '\n');
+        CHECK(end);
+        check_json(at, (size_t)(end - at));
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     static char say[4096];
     if (n < 2) return 0;
@@ -96,7 +107,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     const fake_answer *answer = fake_send(f, "POST", paths[data[0] % PATHS], body, bytes);
     CHECK(answer->status >= 200 && answer->status < 600 && answer->over && !answer->aborted);
     CHECK(answer->status != 500);
-    if (answer->stream)
+    if (answer->stream && strcmp(answer->type, "application/x-ndjson") == 0)
+        check_lines(answer->body);
+    else if (answer->stream)
         check_events(answer->body);
     else
         check_json(answer->body, answer->bytes);

@@ -73,7 +73,8 @@ typedef struct body {
     api_text text;
 } body;
 
-void api_answer_error(api *a, http_exchange *exchange, const api_error *error, bool anthropic) {
+void api_answer_error(api *a, http_exchange *exchange, const api_error *error,
+                      api_error_form form) {
     /* A copy of its own: memory for requests may be what is missing. */
     api_memory memory = {.bytes = 16 << 10};
     api_text text = {.memory = &memory};
@@ -81,7 +82,7 @@ void api_answer_error(api *a, http_exchange *exchange, const api_error *error, b
     (void)a;
     if (error->retry_seconds)
         snprintf(headers, sizeof headers, "Retry-After: %d\r\n", error->retry_seconds);
-    api_error_put(&text, error, anthropic);
+    api_error_put(&text, error, form);
     api_say(&text, "\n");
     http_respond(exchange, error->status, "application/json", *headers ? headers : NULL, text.bytes,
                  text.length);
@@ -98,7 +99,7 @@ void api_answer_text(api *a, http_exchange *exchange, int status, const char *ty
                    "other requests use all of the memory that this server has for requests: try "
                    "again later");
         error.retry_seconds = 1;
-        api_answer_error(a, exchange, &error, false);
+        api_answer_error(a, exchange, &error, API_OPENAI);
         api_text_fini(text);
         api_free(&a->memory, kept);
         return;
@@ -131,6 +132,14 @@ static void on_messages(void *context, http_exchange *exchange, const http_reque
     api_job_start(context, exchange, request, ASK_MESSAGES);
 }
 
+static void on_ollama_chat(void *context, http_exchange *exchange, const http_request *request) {
+    api_job_start(context, exchange, request, ASK_OLLAMA_CHAT);
+}
+
+static void on_ollama_text(void *context, http_exchange *exchange, const http_request *request) {
+    api_job_start(context, exchange, request, ASK_OLLAMA_TEXT);
+}
+
 static const http_route table[] = {
     {"GET", "/health", api_on_health, true},
     {"GET", "/v1/health", api_on_health, true},
@@ -153,6 +162,21 @@ static const http_route table[] = {
     {"POST", "/detokenize", api_on_detokenize, false},
     {"POST", "/apply-template", api_on_template, false},
     {"GET", "/tokenizer_info", api_on_tokenizer, false},
+    {"GET", "/version", api_on_version, true},
+    {"GET", "/api/version", api_on_ollama_version, true}, /* Ollama's; so are all that follow */
+    {"GET", "/api/tags", api_on_tags, false},
+    {"GET", "/api/ps", api_on_running, false},
+    {"POST", "/api/show", api_on_show, false},
+    {"POST", "/api/chat", on_ollama_chat, false},
+    {"POST", "/api/generate", on_ollama_text, false},
+    {"POST", "/api/embed", api_on_ollama_embed, false},
+    {"POST", "/api/embeddings", api_on_ollama_embed_one, false},
+    {"POST", "/api/pull", api_on_write, false},
+    {"POST", "/api/push", api_on_write, false},
+    {"POST", "/api/create", api_on_write, false},
+    {"POST", "/api/copy", api_on_write, false},
+    {"DELETE", "/api/delete", api_on_write, false},
+    {"POST", "/api/blobs/*", api_on_write, false},
 };
 
 size_t api_routes(const http_route **routes) {
@@ -275,6 +299,7 @@ mnem_status api_create(const api_options *options, api **made) {
     if (status == MNEM_OK)
         status = mnem_token_set_create(options->tokenizer, a->model.end, &a->model.tokens);
     if (status == MNEM_OK) status = charge(a);
+    if (status == MNEM_OK) api_file_read(options->model, options->tokenizer, &a->file);
     if (status == MNEM_OK) api_json_install();
     if (status == MNEM_OK)
         *made = a;

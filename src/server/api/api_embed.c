@@ -1,4 +1,5 @@
-/* api_embed.c: POST /v1/embeddings: texts to vectors, one text between two steps of the scheduler.
+/* api_embed.c: POST /v1/embeddings, and /api/embed and /api/embeddings of Ollama: texts to vectors,
+ * one text between two steps of the scheduler.
  *
  *     server's thread                         scheduler's thread
  *     ids of all texts of a body
@@ -16,9 +17,18 @@
 #include "server/api/api_private.h"
 
 enum { TEXTS_MOST = 2048, TRIES = 3 };
+typedef enum embed_form {
+    EMBED_V1,
+    EMBED_OLLAMA,    /* /api/embed */
+    EMBED_OLLAMA_ONE /* /api/embeddings: one text, under another name */
+} embed_form;
 
 struct api_embed {
     api_owner owner;
+    embed_form form;
+    const char *name; /* of the field that has the texts */
+    bool truncate;
+    double begin_ms;
     api *api;
     http_exchange *exchange; /* NULL: gone */
     struct api_embed *next;  /* of the API's list */
@@ -41,7 +51,7 @@ static bool refuse_memory(const api *a, api_error *error) {
     error->retry_seconds = 1;
     return api_refuse(
         error, a->jobs || (a->embeds && a->embeds->next) ? 429 : 413, NULL,
-        "the texts of 'input' need more memory than is free (all requests share %" PRIu64
+        "the texts to embed need more memory than is free (all requests share %" PRIu64
         " bytes): send fewer texts, or try again later",
         a->memory.bytes);
 }
@@ -52,6 +62,7 @@ static bool read_fields(const api *a, const json_t *root, api_embed *e, api_erro
     int64_t dimensions = embd;
     if (!api_get_text(root, "model", &model, error) || !api_check_model(a, model, error) ||
         !api_get_text(root, "encoding_format", &encoding, error) ||
+        !api_get_bool(root, "truncate", &e->truncate, error) ||
         !api_get_whole(root, "dimensions", 1, embd, &dimensions, error))
         return false;
     e->base64 = strcmp(encoding, "base64") == 0;
@@ -73,21 +84,25 @@ static bool add_ids(api_embed *e, const int32_t *ids, size_t n, api_error *error
     const api *a = e->api;
     const int32_t used = e->begin[e->texts];
     char param[32];
-    snprintf(param, sizeof param, "input[%d]", e->texts);
+    snprintf(param, sizeof param, "%s[%d]", e->name, e->texts);
     if (n == 0)
         return api_refuse(error, 400, param,
-                          "an entry of 'input' has no tokens: send at least one token");
+                          "an entry of '%s' has no tokens: send at least one token", e->name);
+    const int32_t last = ids[n - 1];
+    const bool cut = e->truncate && n > (size_t)a->model.context;
+    if (cut) n = (size_t)a->model.context;
     if (n > (size_t)a->model.context) {
         error->code = "context_length_exceeded";
         return api_refuse(
             error, 400, param,
-            "a text of 'input' has %zu tokens, but the context has space for %d: split the text", n,
-            a->model.context);
+            "a text of '%s' has %zu tokens, but the context has space for %d: split the text",
+            e->name, n, a->model.context);
     }
     int32_t *more = api_alloc(&e->api->memory, ((size_t)used + n) * sizeof *more);
     if (!more) return refuse_memory(a, error);
     if (used) memcpy(more, e->ids, (size_t)used * sizeof *more);
     memcpy(more + used, ids, n * sizeof *more);
+    if (cut && a->model.info.add_eos) more[used + (int32_t)n - 1] = last;
     api_free(&e->api->memory, e->ids);
     e->ids = more;
     e->begin[++e->texts] = used + (int32_t)n;
@@ -103,10 +118,10 @@ static bool add_list(api_embed *e, const json_t *list, api_error *error) {
         const json_t *id = json_array_get(list, i);
         const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
         if (value < 0 || value >= vocab)
-            fine = api_refuse(
-                error, 400, "input",
-                "element %zu (from 0) of a list in 'input' must be a token id from 0 to %d", i,
-                vocab - 1);
+            fine =
+                api_refuse(error, 400, e->name,
+                           "element %zu (from 0) of a list in '%s' must be a token id from 0 to %d",
+                           i, e->name, vocab - 1);
         else
             ids[i] = (int32_t)value;
     }
@@ -121,12 +136,13 @@ static bool add_text(api_embed *e, const json_t *text, api_error *error) {
     size_t n;
     if (json_is_array(text)) return add_list(e, text, error);
     if (!json_is_string(text))
-        return api_refuse(error, 400, "input",
-                          "'input' must be a string, a list of token ids, a list of strings, or a "
-                          "list of lists of token ids");
+        return api_refuse(error, 400, e->name,
+                          "'%s' must be a string, a list of token ids, a list of strings, or a "
+                          "list of lists of token ids",
+                          e->name);
     if (json_string_length(text) == 0)
-        return api_refuse(error, 400, "input",
-                          "a text in 'input' is empty: send at least one character");
+        return api_refuse(error, 400, e->name,
+                          "a text in '%s' is empty: send at least one character", e->name);
     if (mnem_tokenizer_encode(e->api->model.tokenizer, json_string_value(text),
                               json_string_length(text), 0, &ids, &n) != MNEM_OK)
         return refuse_memory(e->api, error);
@@ -134,19 +150,21 @@ static bool add_text(api_embed *e, const json_t *text, api_error *error) {
 }
 
 static bool read_input(api_embed *e, const json_t *root, api_error *error) {
-    const json_t *input = api_get(root, "input"), *first = json_array_get(input, 0);
+    const json_t *input = api_get(root, e->name), *first = json_array_get(input, 0);
     const bool many = json_is_string(first) || json_is_array(first);
     const size_t n = many ? json_array_size(input) : 1;
     if (!input)
-        return api_refuse(error, 400, "input",
-                          "'input' is missing: set it to the text to embed, or a list of texts");
+        return api_refuse(error, 400, e->name,
+                          "'%s' is missing: set it to the text to embed, or a list of texts",
+                          e->name);
     if (json_is_array(input) && !first)
-        return api_refuse(error, 400, "input", "'input' is an empty list: send at least one text");
+        return api_refuse(error, 400, e->name, "'%s' is an empty list: send at least one text",
+                          e->name);
     if (n > TEXTS_MOST)
         return api_refuse(
-            error, 400, "input",
-            "'input' has %zu texts, but one request may have at most %d: send several requests", n,
-            TEXTS_MOST);
+            error, 400, e->name,
+            "'%s' has %zu texts, but one request may have at most %d: send several requests",
+            e->name, n, TEXTS_MOST);
     e->begin = api_alloc(&e->api->memory, (n + 1) * sizeof *e->begin);
     e->vector = api_alloc(&e->api->memory, (size_t)e->api->transformer.embd * sizeof *e->vector);
     if (!e->begin || !e->vector) return refuse_memory(e->api, error);
@@ -173,9 +191,13 @@ static void embed_free_if_done(api_embed *e) {
     if (!e->exchange && !e->called) embed_free(e);
 }
 
+static api_error_form error_form(embed_form form) {
+    return form == EMBED_V1 ? API_OPENAI : API_OLLAMA;
+}
+
 static void fail(api_embed *e, const api_error *error) {
     e->over = true;
-    if (e->exchange) api_answer_error(e->api, e->exchange, error, false);
+    if (e->exchange) api_answer_error(e->api, e->exchange, error, error_form(e->form));
 }
 
 /* ---- one text ---- */
@@ -246,11 +268,25 @@ static void shorten(api_embed *e) {
         e->vector[i] = (float)((double)e->vector[i] * factor);
 }
 
+static void put_head(api_embed *e) {
+    if (e->form == EMBED_V1)
+        api_say(&e->out, "{\"object\":\"list\",\"data\":[");
+    else if (e->form == EMBED_OLLAMA_ONE)
+        api_say(&e->out, "{\"embedding\":");
+    else {
+        api_say(&e->out, "{\"model\":");
+        tell_put_tagged(&e->out, e->api->model.name);
+        api_say(&e->out, ",\"embeddings\":[");
+    }
+}
+
 static void put_vector(api_embed *e) {
     api_text *out = &e->out;
     shorten(e);
-    api_say(out, e->at ? "," : "{\"object\":\"list\",\"data\":[");
-    api_format(out, "{\"object\":\"embedding\",\"index\":%d,\"embedding\":", e->at);
+    if (e->at) api_say(out, ",");
+    if (!e->at) put_head(e);
+    if (e->form == EMBED_V1)
+        api_format(out, "{\"object\":\"embedding\",\"index\":%d,\"embedding\":", e->at);
     if (e->base64) {
         api_say(out, "\"");
         put_base64(out, e->vector, e->dimensions);
@@ -261,11 +297,19 @@ static void put_vector(api_embed *e) {
         api_say(out, i ? "," : "[");
         api_put_real(out, (double)e->vector[i]);
     }
-    api_say(out, "]}");
+    api_say(out, e->form == EMBED_V1 ? "]}" : "]");
 }
 
 static void put_usage(api_embed *e) {
     const int32_t tokens = e->begin[e->texts];
+    if (e->form == EMBED_OLLAMA)
+        api_format(&e->out,
+                   "],\"total_duration\":%.0f,\"load_duration\":0,\"prompt_eval_count\":%d",
+                   1e6 * (tell_now_ms() - e->begin_ms), tokens);
+    if (e->form != EMBED_V1) {
+        api_say(&e->out, "}\n");
+        return;
+    }
     api_say(&e->out, "],\"model\":");
     api_quote(&e->out, e->api->model.name, strlen(e->api->model.name));
     api_format(&e->out, ",\"usage\":{\"prompt_tokens\":%d,\"total_tokens\":%d}}\n", tokens, tokens);
@@ -297,9 +341,10 @@ static void take_vector(api_embed *e) {
     e->tries = 0;
     if (!error.status && ++e->at == e->texts) put_usage(e);
     if (!error.status && e->out.failed)
-        api_refuse(&error, 413, "input",
-                   "the response needs more memory than is free for responses: send fewer texts in "
-                   "'input'");
+        api_refuse(&error, 413, e->name,
+                   "the response needs more memory than is free for responses: send fewer texts "
+                   "in '%s'",
+                   e->name);
     if (error.status)
         fail(e, &error);
     else if (e->at == e->texts)
@@ -338,22 +383,28 @@ static bool make(api *a, api_json *json, api_embed *e, api_error *error) {
     return fine;
 }
 
-void api_on_embeddings(void *context, http_exchange *exchange, const http_request *request) {
-    api *a = context;
+static void embed_start(api *a, http_exchange *exchange, const http_request *request,
+                        embed_form form) {
     api_error error = {0};
     api_json json = {0};
     api_embed *e = api_alloc(&a->memory, sizeof *e);
     if (!e) refuse_memory(a, &error);
     if (e)
-        *e = (api_embed){
-            .owner.kind = API_EMBED, .api = a, .exchange = exchange, .out.memory = &a->memory};
+        *e = (api_embed){.owner.kind = API_EMBED,
+                         .api = a,
+                         .exchange = exchange,
+                         .out.memory = &a->memory,
+                         .form = form,
+                         .name = form == EMBED_OLLAMA_ONE ? "prompt" : "input",
+                         .truncate = form != EMBED_V1,
+                         .begin_ms = tell_now_ms()};
     const bool fine =
         e && api_check_ready(a, &error) &&
         api_json_open(&json, request->body, request->body_bytes, a->options.json_bytes, &error) &&
         make(a, &json, e, &error);
     api_json_close(&json);
     if (!fine) {
-        api_answer_error(a, exchange, &error, false);
+        api_answer_error(a, exchange, &error, error_form(form));
         if (e) embed_free(e);
         return;
     }
@@ -361,4 +412,16 @@ void api_on_embeddings(void *context, http_exchange *exchange, const http_reques
     a->embeds = e;
     http_set(exchange, e);
     call_next(a);
+}
+
+void api_on_embeddings(void *context, http_exchange *exchange, const http_request *request) {
+    embed_start(context, exchange, request, EMBED_V1);
+}
+
+void api_on_ollama_embed(void *context, http_exchange *exchange, const http_request *request) {
+    embed_start(context, exchange, request, EMBED_OLLAMA);
+}
+
+void api_on_ollama_embed_one(void *context, http_exchange *exchange, const http_request *request) {
+    embed_start(context, exchange, request, EMBED_OLLAMA_ONE);
 }

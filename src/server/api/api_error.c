@@ -50,11 +50,17 @@ static void put_text(api_text *text, const char *words) {
     api_quote(text, words, whole_characters(words));
 }
 
-/* The shape of an error is Anthropic's too, one level deeper. */
-void api_error_put(api_text *text, const api_error *error, bool anthropic) {
-    api_say(text,
-            anthropic ? "{\"type\":\"error\",\"error\":{\"message\":" : "{\"error\":{\"message\":");
+void api_error_put(api_text *text, const api_error *error, api_error_form form) {
+    static const char *const begins[] = {[API_OPENAI] = "{\"error\":{\"message\":",
+                                         [API_ANTHROPIC] =
+                                             "{\"type\":\"error\",\"error\":{\"message\":",
+                                         [API_OLLAMA] = "{\"error\":"};
+    api_say(text, begins[form]);
     put_text(text, error->message);
+    if (form == API_OLLAMA) {
+        api_say(text, "}");
+        return;
+    }
     api_format(text, ",\"type\":\"%s\",\"param\":", api_error_type(error->status));
     if (*error->param)
         put_text(text, error->param);

@@ -71,7 +71,9 @@ static void cancel(api_job *job) {
 static void begin_stream(api_job *job) {
     if (job->streaming) return;
     job->streaming = true;
-    http_stream_begin(job->exchange, 200, "text/event-stream", "Cache-Control: no-cache\r\n");
+    http_stream_begin(job->exchange, 200,
+                      job->tell.form->lines ? "application/x-ndjson" : "text/event-stream",
+                      "Cache-Control: no-cache\r\n");
 }
 
 /* As much of what is told as there is room for. */
@@ -97,7 +99,7 @@ void api_job_fail(api_job *job, const api_error *error) {
     cancel(job);
     if (!job->exchange) return;
     if (!job->streaming) {
-        api_answer_error(job->api, job->exchange, error, job->tell.protocol == ASK_MESSAGES);
+        api_answer_error(job->api, job->exchange, error, job->tell.form->error);
         return;
     }
     tell_error(&job->tell, error);
@@ -166,7 +168,8 @@ static bool refuse_end(const api_answer *answer, api_error *error) {
 static bool refuse_cut(const api_answer *answer, api_error *error) {
     static const char *const params[ASK_FORMS] = {[ASK_CHAT] = "max_tokens",
                                                   [ASK_RESPONSES] = "max_output_tokens",
-                                                  [ASK_MESSAGES] = "max_tokens"};
+                                                  [ASK_MESSAGES] = "max_tokens",
+                                                  [ASK_OLLAMA_CHAT] = "num_predict"};
     const tell *t = &answer->job->tell;
     error->code = "tool_call_cut";
     return api_refuse(
@@ -251,7 +254,7 @@ static void go_on_answers(api_job *job, api_error *error) {
     static const char comment[] = ": preempted\n\n";
     api_text *out = &job->tell.out;
     const size_t before = out->length;
-    if (was_preempted(job)) job->aside = job->tell.stream;
+    if (was_preempted(job)) job->aside = job->tell.stream && !job->tell.form->lines;
     if (job->aside) api_say(out, comment);
     for (int32_t i = 0; i < job->answers; i++) go_on_answer(job, &job->answer[i], error);
     if (!job->aside) return;
@@ -294,10 +297,11 @@ void api_job_gone(api_job *job) {
 
 /* Who waits is told that the server lives; the head is out then, and what goes wrong is an event.
  * An empty line ends an event that has nothing, which is none; a comment would be text, of which
- * clients make something that look for events in what they read at a time. */
+ * clients make something that look for events in what they read at a time. A line of JSON may begin
+ * with a space. */
 void api_job_tick(api_job *job) {
     if (job->over || !job->exchange || !job->tell.stream || ++job->quiet < API_PING_SECONDS) return;
     if (job->tell.out.length) return;
-    api_say(&job->tell.out, "\n");
+    api_say(&job->tell.out, job->tell.form->lines ? " " : "\n");
     send(job);
 }

@@ -10,7 +10,7 @@ static const char type_json[] = "application/json";
 static bool is_loaded(api *a, http_exchange *exchange) {
     api_error error = {0};
     if (api_check_loaded(a, &error)) return true;
-    api_answer_error(a, exchange, &error, false);
+    api_answer_error(a, exchange, &error, API_OPENAI);
     return false;
 }
 
@@ -31,7 +31,7 @@ void api_on_ready(void *context, http_exchange *exchange, const http_request *re
     }
     error.retry_seconds = 5;
     api_refuse(&error, 503, NULL, "the server is shutting down and accepts no new requests");
-    api_answer_error(a, exchange, &error, false);
+    api_answer_error(a, exchange, &error, API_OPENAI);
 }
 
 /* ---- models ---- */
@@ -55,13 +55,13 @@ void api_on_models(void *context, http_exchange *exchange, const http_request *r
     const bool all = strcmp(request->path, list) == 0 || strcmp(request->path, short_list) == 0;
     const char *name = all ? "" : request->path + sizeof list;
     if (!is_loaded(a, exchange)) return;
-    if (!all && strcmp(name, a->model.name) != 0 && a->options.strict_model) {
+    if (!all && !api_find_model(a, name)) {
         api_error error = {.code = "model_not_found"};
         api_refuse(&error, 404, "model",
                    "the model '%.100s' does not exist on this server: GET /v1/models lists the one "
                    "that does",
                    name);
-        api_answer_error(a, exchange, &error, false);
+        api_answer_error(a, exchange, &error, API_OPENAI);
         return;
     }
     if (all) api_say(&text, "{\"object\":\"list\",\"data\":[");

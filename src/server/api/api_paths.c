@@ -4,25 +4,12 @@
 
 #include "server/api/api_private.h"
 
-/* Ollama's paths, and what does the same here. A name that ends in '/' is that of all behind it. */
-static const struct {
-    const char *theirs, *ours;
-} ollama[] = {
-    {"/api/chat", "POST /v1/chat/completions"},
-    {"/api/generate", "POST /v1/completions"},
-    {"/api/embed", "POST /v1/embeddings"},
-    {"/api/embeddings", "POST /v1/embeddings"},
-    {"/api/tags", "GET /v1/models"},
-    {"/api/show", "GET /v1/models and GET /props"},
-    {"/api/ps", "GET /v1/models and GET /slots"},
-    {"/api/version", "GET /props"},
-    {"/api/", "POST /v1/chat/completions and GET /v1/models"},
-};
-
 /* llama.cpp's, and other routes of OpenAI's API. */
 static const struct {
     const char *theirs, *text;
 } others[] = {
+    {"/api/", "of Ollama's API this server has POST /api/chat, /api/generate, /api/embed and "
+              "/api/show, GET /api/tags, /api/ps and /api/version"},
     {"/embedding", "use POST /v1/embeddings"},
     {"/infill", "filling in the middle is not supported; POST /v1/completions continues a text"},
     {"/rerank", "reranking is not supported; POST /v1/embeddings gives vectors to compare"},
@@ -59,13 +46,6 @@ const char *api_unknown_path(const char *path) {
     if (strcmp(path, "/v1") == 0 || strcmp(path, "/v1/") == 0)
         return "unknown path: this is the base URL of OpenAI's API, which has POST "
                "/v1/chat/completions and GET /v1/models" PAGE;
-    for (size_t i = 0; i < sizeof ollama / sizeof *ollama; i++) {
-        if (!begins(path, ollama[i].theirs)) continue;
-        snprintf(text, sizeof text,
-                 "unknown path: Ollama's API is not supported, OpenAI's is: use %s" PAGE,
-                 ollama[i].ours);
-        return text;
-    }
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         if (!begins(path, others[i].theirs)) continue;
         snprintf(text, sizeof text, "unknown path: %s" PAGE, others[i].text);

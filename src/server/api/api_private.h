@@ -6,6 +6,7 @@
  *     api_embed.c    texts to vectors
  *     api_limit.c    grammars of answers, and their bytes
  *     api_pages.c    what a GET answers
+ *     api_ollama.c   Ollama's routes that generate nothing
  *     api_metrics.c  numbers for dashboards
  *     api_texts.c    tokens of texts and back */
 #ifndef MNEM_SRC_SERVER_API_API_PRIVATE_H
@@ -15,6 +16,7 @@
 
 #include "server/api/api.h"
 #include "server/api/api_model.h"
+#include "server/api/file/api_file.h"
 #include "server/api/tell/tell.h"
 
 enum {
@@ -102,6 +104,7 @@ struct api {
     api_options options;
     api_memory memory;
     api_model model;
+    api_file file;
     mnem_transformer transformer;
     api_reserve templates, grammars; /* templates: what becomes of a prompt, tokens too */
     uint64_t templates_kept;         /* lent and in use between requests */
@@ -124,7 +127,7 @@ struct api {
 };
 
 /* Answers with JSON; extra headers NULL: none. */
-void api_answer_error(api *a, http_exchange *exchange, const api_error *error, bool anthropic);
+void api_answer_error(api *a, http_exchange *exchange, const api_error *error, api_error_form form);
 /* Answers with what text holds, and takes it: it lives until the exchange is gone. */
 void api_answer_text(api *a, http_exchange *exchange, int status, const char *type, api_text *text);
 
@@ -139,7 +142,9 @@ uint64_t api_random(api *a);
 bool api_note(api *a, api_owner *owner);
 
 /* ---- api_start.c ---- */
-/* Whether the name that a request has may be the model's; NULL: it has none. */
+/* The model that a name is: NAME, or NAME:latest; NULL: none. name NULL: a request had none. */
+const api_model *api_find_model(const api *a, const char *name);
+/* Whether the name that a request has is one of a model. */
 bool api_check_model(const api *a, const char *name, api_error *error);
 bool api_check_ready(const api *a, api_error *error);
 /* Whether it has been loaded: numbers of it are known from then on. */
@@ -170,6 +175,10 @@ bool api_limit_make(api *a, const ask_request *ask, bool in_thought, api_text *u
                     api_limit *limit, api_error *error);
 void api_limit_drop(api *a, api_limit *limit);
 
+/* ---- api_ollama.c ---- */
+/* Answers one that asks for nothing but the model, or sets error. */
+void api_ollama_loaded(api *a, http_exchange *exchange, const ask_request *ask, api_error *error);
+
 /* ---- routes ---- */
 void api_on_health(void *context, http_exchange *exchange, const http_request *request);
 void api_on_ready(void *context, http_exchange *exchange, const http_request *request);
@@ -182,5 +191,13 @@ void api_on_tokenize(void *context, http_exchange *exchange, const http_request 
 void api_on_tokenizer(void *context, http_exchange *exchange, const http_request *request);
 void api_on_detokenize(void *context, http_exchange *exchange, const http_request *request);
 void api_on_template(void *context, http_exchange *exchange, const http_request *request);
+void api_on_version(void *context, http_exchange *exchange, const http_request *request);
+void api_on_ollama_version(void *context, http_exchange *exchange, const http_request *request);
+void api_on_ollama_embed(void *context, http_exchange *exchange, const http_request *request);
+void api_on_ollama_embed_one(void *context, http_exchange *exchange, const http_request *request);
+void api_on_tags(void *context, http_exchange *exchange, const http_request *request);
+void api_on_running(void *context, http_exchange *exchange, const http_request *request);
+void api_on_show(void *context, http_exchange *exchange, const http_request *request);
+void api_on_write(void *context, http_exchange *exchange, const http_request *request);
 
 #endif

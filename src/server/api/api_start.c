@@ -30,7 +30,8 @@ static uint64_t tree_of(api *a, int32_t key, const char *salt) {
 /* ---- what answers share ---- */
 
 static const char *id_prefix(ask_form form) {
-    static const char *const prefixes[ASK_FORMS] = {"chatcmpl-", "cmpl-", "cmpl-", "resp_", "msg_"};
+    static const char *const prefixes[ASK_FORMS] = {"chatcmpl-", "cmpl-", "cmpl-", "resp_",
+                                                    "msg_",      "chat-", "text-"};
     return prefixes[form];
 }
 
@@ -289,8 +290,16 @@ static bool make_breakers(api *a, ask_request *ask, int32_t **words, api_error *
            api_refuse(error, 400, "dry_sequence_breakers", "%s", mnem_last_error());
 }
 
+const api_model *api_find_model(const api *a, const char *name) {
+    static const char tag[] = ":latest";
+    const size_t n = strlen(a->model.name);
+    if (!a->options.strict_model || !name) return &a->model;
+    if (strncmp(name, a->model.name, n) != 0) return NULL;
+    return !name[n] || strcmp(name + n, tag) == 0 ? &a->model : NULL;
+}
+
 bool api_check_model(const api *a, const char *name, api_error *error) {
-    if (!a->options.strict_model || !name || strcmp(name, a->model.name) == 0) return true;
+    if (api_find_model(a, name)) return true;
     error->code = "model_not_found";
     return api_refuse(error, 404, "model",
                       "the model '%.100s' does not exist on this server: set 'model' to '%.100s', "
@@ -325,15 +334,21 @@ void api_job_start(api *a, http_exchange *exchange, const http_request *http, as
     int32_t *words = NULL;
     const ask_defaults defaults = {.sampler = a->options.sampler,
                                    .vocab = a->model.info.vocab,
-                                   .truncate = a->options.truncate};
+                                   .context = a->model.context,
+                                   .truncate = a->options.truncate,
+                                   .thinks = a->model.thinks};
     if (!ask) refuse_memory(a, &error);
     const bool fine =
         ask && api_check_ready(a, &error) && check_text(a, &error) &&
         api_json_open(&json, http->body, http->body_bytes, a->options.json_bytes, &error) &&
         ask_read(form, &json, &defaults, ask, &error) && api_check_model(a, ask->model, &error) &&
-        make_breakers(a, ask, &words, &error) && make_prompts(a, &json, ask, &prompts, &error);
-    if (fine) start_job(a, exchange, http, ask, &prompts, &error);
-    if (error.status) api_answer_error(a, exchange, &error, form == ASK_MESSAGES);
+        make_breakers(a, ask, &words, &error) &&
+        (ask->load || make_prompts(a, &json, ask, &prompts, &error));
+    if (fine && ask->load)
+        api_ollama_loaded(a, exchange, ask, &error);
+    else if (fine)
+        start_job(a, exchange, http, ask, &prompts, &error);
+    if (error.status) api_answer_error(a, exchange, &error, tell_form_of(form)->error);
     api_prompts_fini(&prompts);
     api_json_close(&json);
     api_free(&a->memory, words);

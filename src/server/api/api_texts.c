@@ -20,7 +20,7 @@ static void answer(api *a, http_exchange *exchange, const http_request *request,
     if (fine)
         api_answer_text(a, exchange, 200, type_json, &text);
     else
-        api_answer_error(a, exchange, &error, false);
+        api_answer_error(a, exchange, &error, API_OPENAI);
     api_text_fini(&text);
     api_json_close(&json);
 }

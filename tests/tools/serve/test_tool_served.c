@@ -197,9 +197,9 @@ static json_t *whole_line(answer a) {
 static void errors_have_one_form(void **state) {
     (void)state;
     const tool_server s = SERVE("-q");
-    const answer of_connection = ask(GET("/api/tags"));
+    const answer of_connection = ask(GET("/embedding"));
     assert_int_equal(of_connection.status, 404);
-    assert_non_null(strstr(of_connection.body, "use GET /v1/models; GET / is a chat page"));
+    assert_non_null(strstr(of_connection.body, "use POST /v1/embeddings; GET / is a chat page"));
     json_t *a = whole_line(of_connection);
     const answer of_api = tool_post("/v1/completions", "{\"prompt\": 1}");
     assert_int_equal(of_api.status, 400);

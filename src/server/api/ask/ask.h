@@ -4,6 +4,7 @@
  *              ask_text.c        /v1/completions, /completion        messages: ask_message.c
  *              ask_responses.c   /v1/responses                       tools: ask_tools.c
  *              ask_messages.c    /v1/messages
+ *              ask_ollama.c      /api/chat, /api/generate
  *
  * null means absent, what isn't known is left alone, and what is known but can't be done is refused
  * with the field's name. Messages and tools come out in the form that chat templates take, that of
@@ -30,7 +31,9 @@ typedef enum ask_form {
     ASK_TEXT,       /* /v1/completions */
     ASK_COMPLETION, /* /completion, llama.cpp's */
     ASK_RESPONSES,
-    ASK_MESSAGES, /* Anthropic's */
+    ASK_MESSAGES,    /* Anthropic's */
+    ASK_OLLAMA_CHAT, /* /api/chat */
+    ASK_OLLAMA_TEXT, /* /api/generate */
     ASK_FORMS
 } ask_form;
 
@@ -55,7 +58,9 @@ typedef struct ask_request {
     /* what is wanted of an answer */
     int32_t tokens; /* 0: what the context leaves */
     bool no_answer; /* the prompt is computed, and that is all */
-    bool echo;      /* a text's answer begins with its prompt */
+    bool load;      /* nothing but that the model is there; keep_none: that it goes */
+    bool keep_none;
+    bool echo; /* a text's answer begins with its prompt */
     int32_t n;
     bool stream, usage, logprobs, ignore_end, truncate;
     int32_t top;
@@ -84,8 +89,8 @@ typedef struct ask_request {
 typedef struct ask_defaults {
     mnem_sampler_options sampler;
     int32_t tokens; /* 0: what the context leaves */
-    int32_t vocab;
-    bool truncate;
+    int32_t vocab, context;
+    bool truncate, thinks; /* thinks: the model knows thoughts */
 } ask_defaults;
 
 /* Whether tool_choice lets a tool be called. */

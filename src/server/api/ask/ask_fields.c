@@ -199,6 +199,11 @@ bool ask_read_arguments(ask_reader *r) {
     return true;
 }
 
+void ask_set_argument(ask_reader *r, const char *name, json_t *value) {
+    if (!r->ask->arguments) r->ask->arguments = json_object();
+    json_object_set_new(r->ask->arguments, name, value);
+}
+
 /* ---- what an answer must look like ---- */
 
 bool ask_set_limit(ask_reader *r, ask_limit limit, const char *param) {
@@ -255,6 +260,10 @@ bool ask_is_asked_for(const json_t *value) {
     if (json_is_string(value)) return json_string_length(value) > 0;
     if (json_is_number(value)) return json_number_value(value) != 0;
     return json_is_true(value);
+}
+
+void ask_ignore(ask_reader *r, const char *name) {
+    if (r->ask->ignored_count < ASK_IGNORED) r->ask->ignored[r->ask->ignored_count++] = name;
 }
 
 bool ask_refuse_known(ask_reader *r, const char *const *names) {

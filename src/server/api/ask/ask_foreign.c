@@ -79,16 +79,30 @@ static bool is_meant(foreign_kind kind, const json_t *value) {
     return ask_is_asked_for(value);
 }
 
+/* Whether a protocol has that field itself. */
+static bool is_own(ask_form form, const char *name) {
+    static const char *const chat[] = {"options", "think", "keep_alive", NULL};
+    static const char *const text[] = {"options", "think", "keep_alive", "raw", "system", NULL};
+    static const char *const messages[] = {"system", NULL};
+    const char *const *own = form == ASK_MESSAGES      ? messages
+                             : form == ASK_OLLAMA_CHAT ? chat
+                             : form == ASK_OLLAMA_TEXT ? text
+                                                       : NULL;
+    for (; own && *own; own++)
+        if (strcmp(*own, name) == 0) return true;
+    return false;
+}
+
 bool ask_read_foreign(ask_reader *r) {
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const char *name = fields[i].name;
         const foreign_kind kind = fields[i].kind;
-        if (r->ask->form == ASK_MESSAGES && strcmp(name, "system") == 0) continue; /* its own */
+        if (is_own(r->ask->form, name)) continue;
         if (!is_meant(kind, api_get(r->root, name))) continue;
         if (kind == REFUSED || kind == REFUSED_UNLESS_ONE)
             return api_refuse(r->error, 400, name, "the field '%s' is not supported: %s", name,
                               fields[i].instead);
-        if (r->ask->ignored_count < ASK_IGNORED) r->ask->ignored[r->ask->ignored_count++] = name;
+        ask_ignore(r, name);
     }
     return true;
 }

@@ -172,8 +172,7 @@ static bool read_thinking(ask_reader *r) {
     const json_t *thinking = api_get(r->root, "thinking");
     if (!thinking) return true;
     const bool enabled = strcmp(type_of(thinking), "disabled") != 0;
-    if (!r->ask->arguments) r->ask->arguments = json_object();
-    json_object_set_new(r->ask->arguments, "enable_thinking", json_boolean(enabled));
+    ask_set_argument(r, "enable_thinking", json_boolean(enabled));
     return true;
 }
 

@@ -7,6 +7,7 @@
 /* Where a reader stands. */
 typedef struct ask_reader {
     json_t *root;
+    const ask_defaults *defaults;
     ask_request *ask;
     api_error *error;
 } ask_reader;
@@ -30,6 +31,8 @@ bool ask_is_asked_for(const json_t *value);
 /* A format's object ({"type": "json_schema", ...}), called param; strict forms have the schema one
  * member deeper, under json_schema. */
 bool ask_read_format(ask_reader *reader, const json_t *format, const char *param);
+/* One more field that the response says isn't supported. */
+void ask_ignore(ask_reader *reader, const char *name);
 /* A known field that can't be done is refused where it is there and isn't false, empty or 0. */
 bool ask_refuse_known(ask_reader *reader, const char *const *names);
 
@@ -68,5 +71,11 @@ bool ask_read_text(ask_reader *reader);
 bool ask_read_completion(ask_reader *reader);
 bool ask_read_responses(ask_reader *reader);
 bool ask_read_messages(ask_reader *reader);
+bool ask_read_ollama_chat(ask_reader *reader);
+bool ask_read_ollama_text(ask_reader *reader);
+/* Ollama's `options`, whose members become fields of the request; before ask_read_fields. */
+bool ask_read_options(ask_reader *reader);
+/* Sets a variable of the template, whatever chat_template_kwargs says of it; takes value. */
+void ask_set_argument(ask_reader *reader, const char *name, json_t *value);
 
 #endif

@@ -179,7 +179,8 @@ static void put_whole(tell *t) {
     api_say(&t->out, "}");
 }
 
-const tell_form tell_form_messages = {.put_text = put_text,
+const tell_form tell_form_messages = {.error = API_ANTHROPIC,
+                                      .put_text = put_text,
                                       .put_call = put_call,
                                       .put_arguments = put_arguments,
                                       .end_call = end_call,

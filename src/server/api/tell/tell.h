@@ -81,6 +81,8 @@ typedef struct tell_form {
     void (*put_finish)(tell_choice *choice);
     void (*put_end)(struct tell *tell);   /* all have finished */
     void (*put_whole)(struct tell *tell); /* nothing was streamed */
+    api_error_form error;
+    bool lines; /* a stream is lines of JSON, not events */
 } tell_form;
 
 typedef struct tell {
@@ -134,5 +136,12 @@ void tell_end(tell_choice *choice, tell_finish finish);
 /* An answer that can't go on after some of it is out: an event. */
 void tell_error(tell *tell, const api_error *error);
 void tell_fini(tell *tell);
+
+/* By the clock of begin_ms. */
+double tell_now_ms(void);
+/* A moment since 1970 began as RFC 3339 has it, in quotes; and a model's name with its tag, as
+ * Ollama's API has names: "NAME:latest". */
+void tell_put_time(api_text *out, int64_t seconds, int32_t nanoseconds);
+void tell_put_tagged(api_text *out, const char *name);
 
 #endif

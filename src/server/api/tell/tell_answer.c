@@ -11,6 +11,8 @@ const tell_form *tell_form_of(ask_form protocol) {
         [ASK_COMPLETION] = &tell_form_completion,
         [ASK_RESPONSES] = &tell_form_responses,
         [ASK_MESSAGES] = &tell_form_messages,
+        [ASK_OLLAMA_CHAT] = &tell_form_ollama,
+        [ASK_OLLAMA_TEXT] = &tell_form_ollama,
     };
     return forms[protocol];
 }
@@ -49,7 +51,7 @@ static size_t held_back(const tell_choice *c) {
 
 /* ---- tokens ---- */
 
-static double now_ms(void) {
+double tell_now_ms(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
@@ -110,7 +112,7 @@ bool tell_token(tell_choice *c, const mnem_request_token *token) {
     }
     const mnem_text piece = token->end ? (mnem_text){0} : text_of(t, token->id);
     if (t->no_answer) return true;
-    c->last_ms = now_ms();
+    c->last_ms = tell_now_ms();
     if (c->tokens++ == 0) c->first_ms = c->last_ms;
     if (t->logprobs) tell_log_add(c, token, false);
     if (piece.length) join(c, piece.bytes, piece.length);
@@ -171,7 +173,7 @@ static void texts_of(tell_choice *c, api_text *texts[TEXTS]) {
 }
 
 bool tell_init(tell *t, api_memory *memory, int32_t choices) {
-    t->begin_ms = now_ms();
+    t->begin_ms = tell_now_ms();
     api_text *texts[TEXTS];
     t->memory = t->out.memory = memory;
     t->choice = api_alloc(memory, (size_t)choices * sizeof *t->choice);

@@ -5,12 +5,13 @@
 #include "server/api/tell/tell_private.h"
 
 void tell_event_begin(tell *t, const char *name) {
+    if (t->form->lines) return;
     if (name) api_format(&t->out, "event: %s\n", name);
     api_say(&t->out, "data: ");
 }
 
 void tell_event_end(tell *t) {
-    api_say(&t->out, "\n\n");
+    api_say(&t->out, t->form->lines ? "\n" : "\n\n");
 }
 
 void tell_call_id(tell_choice *c, const char *prefix) {
@@ -41,8 +42,8 @@ void tell_put_usage(tell *t) {
 }
 
 void tell_error(tell *t, const api_error *error) {
-    const bool anthropic = t->protocol == ASK_MESSAGES;
-    tell_event_begin(t, anthropic || t->protocol == ASK_RESPONSES ? "error" : NULL);
-    api_error_put(&t->out, error, anthropic);
+    const bool named = t->protocol == ASK_MESSAGES || t->protocol == ASK_RESPONSES;
+    tell_event_begin(t, named ? "error" : NULL);
+    api_error_put(&t->out, error, t->form->error);
     tell_event_end(t);
 }

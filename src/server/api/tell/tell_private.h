@@ -22,7 +22,7 @@ void tell_logs_cut(tell_choice *choice, uint64_t from);
 
 /* ---- forms: each in its file ---- */
 extern const tell_form tell_form_chat, tell_form_text, tell_form_completion, tell_form_responses,
-    tell_form_messages;
+    tell_form_messages, tell_form_ollama;
 
 /* "data: " and a line's end around what is put between. */
 void tell_event_begin(tell *tell, const char *name); /* name NULL: without an "event:" line */

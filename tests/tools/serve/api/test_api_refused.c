@@ -282,16 +282,6 @@ static void fields_of_other_servers_are_refused_by_name(void **state) {
 static void unknown_paths_lead_to_ours(void **state) {
     (void)state;
     static const char *const paths[][2] = {
-        {"/api/chat", "POST /v1/chat/completions"},
-        {"/api/generate", "POST /v1/completions"},
-        {"/api/embed", "POST /v1/embeddings"},
-        {"/api/embeddings", "POST /v1/embeddings"},
-        {"/api/tags", "GET /v1/models"},
-        {"/api/show", "GET /props"},
-        {"/api/ps", "GET /slots"},
-        {"/api/version", "GET /props"},
-        {"/api/pull", "GET /v1/models"},
-        {"/api/blobs/sha256:0", "GET /v1/models"},
         {"/v1", "POST /v1/chat/completions"},
         {"/v1/", "GET /v1/models"},
         {"/responses", "use POST /v1/responses"},
@@ -302,7 +292,8 @@ static void unknown_paths_lead_to_ours(void **state) {
         {"/v1/audio/speech", "sound is not supported"},
         {"/x", "POST /v1/chat/completions"},
         {"/api", "POST /v1/chat/completions"},
-        {"/api/chats", "GET /v1/models"},
+        {"/api/chats", "POST /api/chat"},
+        {"/api/me", "GET /api/tags"},
     };
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         const char *said = api_unknown_path(paths[i][0]);
