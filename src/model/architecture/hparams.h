@@ -1,4 +1,4 @@
-/* hparams.h: the parts of mnem_model_transformer: keys (hparams.c, hparams_experts.c), then
+/* hparams.h: the steps of mnem_model_transformer: keys (hparams.c, hparams_experts.c), then
  * tensors. */
 #ifndef MNEM_SRC_MODEL_ARCHITECTURE_HPARAMS_H
 #define MNEM_SRC_MODEL_ARCHITECTURE_HPARAMS_H
@@ -21,7 +21,7 @@
 #define MNEM__KEY_ROPE_BASE    "rope.freq_base"
 #define MNEM__KEY_RECURRENT    "attention.recurrent_layers"
 
-/* Reads keys, each checked by name and range. */
+/* Reads keys and checks their types and ranges. */
 typedef struct mnem__key_reader {
     const mnem_model *model;
     const char *prefix;
@@ -29,95 +29,95 @@ typedef struct mnem__key_reader {
 } mnem__key_reader;
 
 enum { MNEM__HEADS_MAX = 4096 };
-enum { MNEM__KEY_REQUIRED = -1 }; /* as what stands for a missing integer; NAN for a float */
+enum { MNEM__KEY_REQUIRED = -1 }; /* the default of a required integer; NAN for a float */
 
 static inline bool mnem__value_is_integer(mnem_value_type type) {
     return type <= MNEM_VALUE_I32 || type == MNEM_VALUE_U64 || type == MNEM_VALUE_I64;
 }
 
-/* The value of PREFIX.NAME. */
+/* Finds the value of PREFIX.NAME. */
 bool mnem__key_find(mnem__key_reader *reader, const char *name, mnem_value *value);
-/* standard: where the key is missing. Outside of the range: MNEM_BAD_FILE, as max follows from the
- * format or from other keys. */
+/* standard: the value if the key is missing. MNEM_BAD_FILE: outside the range, since max follows
+ * from the format or from other keys. */
 mnem_status mnem__take_int(mnem__key_reader *reader, const char *name, int64_t min, int64_t max,
                            int64_t standard, int32_t *out);
-/* The same up to a limit of this version, above which a model may be: MNEM_UNSUPPORTED. */
+/* The same with a limit of this version, which a valid model can exceed: MNEM_UNSUPPORTED. */
 mnem_status mnem__take_size(mnem__key_reader *reader, const char *name, int64_t min, int64_t limit,
                             int64_t standard, int32_t *out);
-/* MNEM_BAD_FILE, with what the key looked for last is (value; NULL: missing) instead of a list with
- * one of items ("booleans") for each layer. */
+/* MNEM_BAD_FILE: describes the last key's value (NULL: missing), which is not a list with one of
+ * `items` ("booleans") per layer. */
 mnem_status mnem__key_by_layer(const mnem__key_reader *reader, const mnem_value *value,
                                const char *items, int32_t layers);
 mnem_status mnem__take_float(mnem__key_reader *reader, const char *name, double min, double max,
                              double standard, float *out);
-/* The layers, without those that predict further tokens, and the leading ones (hparams_trunk.c). */
+/* Reads the number of layers, without prediction heads, and of leading layers (hparams_trunk.c). */
 mnem_status mnem__hparams_trunk(mnem__key_reader *reader, const mnem__architecture *architecture,
                                 mnem_transformer *transformer);
-/* The width of a feed-forward that isn't an expert's. */
+/* Reads the width of feed-forwards other than experts. */
 mnem_status mnem__hparams_ff(mnem__key_reader *reader, const mnem__architecture *architecture,
                              mnem_transformer *transformer);
-/* Of which kind norms are, and their epsilon. */
+/* Reads the kind of norms, and their epsilon. */
 mnem_status mnem__hparams_norm(mnem__key_reader *reader, const mnem__architecture *architecture,
                                mnem_transformer *transformer);
-/* Whether a list has a number for each layer of the trunk, or for those behind it, too. */
+/* Whether a list has a number per layer of the trunk, or of all layers. */
 bool mnem__hparams_is_by_layer(const mnem__key_reader *reader, const mnem_transformer *transformer,
                                uint64_t count);
-/* How many layers behind the trunk are for that; prefix: of the file's keys. */
+/* The number of layers behind the trunk, the prediction heads; prefix: of the file's keys. */
 int32_t mnem__hparams_ahead(const mnem_model *model, const char *prefix);
-/* Layers that turn no heads because they have no window; windows are read. */
+/* Sets the layers without RoPE because they have no window; call it after windows. */
 void mnem__hparams_turn_windows(const mnem__architecture *architecture,
                                 mnem_transformer *transformer);
-/* Windows, and layers that turn no heads; RoPE is read. */
+/* Reads windows, and layers without RoPE; call it after RoPE. */
 mnem_status mnem__hparams_windows(mnem__key_reader *reader, const mnem__architecture *architecture,
                                   mnem_transformer *transformer);
 mnem_status mnem__hparams_temperature(mnem__key_reader *reader,
                                       const mnem__architecture *architecture,
                                       mnem_transformer *transformer);
-/* The numbers of xIELU: whether they are there, and those of a layer (hparams_layers.c). */
+/* The parameters of xIELU: checks that they exist; gives those of a layer (hparams_layers.c). */
 mnem_status mnem__hparams_check_xielu(const mnem_model *model, const mnem_transformer *transformer);
 mnem_xielu mnem__hparams_xielu(const mnem_model *model, int32_t layer);
-/* Limits of activations: whether they are numbers, and that of a layer, of routed experts or of
- * other feed-forwards; 0: none. */
+/* The limits of activations: checks that they are numbers; gives that of a layer, for routed
+ * experts or other feed-forwards; 0: none. */
 mnem_status mnem__hparams_check_limits(mnem__key_reader *reader,
                                        const mnem_transformer *transformer);
 float mnem__hparams_limit(const mnem_model *model, const mnem__architecture *architecture,
                           int32_t layer, bool experts);
-/* Streams of residuals; and how many deviations above the mean a layer's feed-forward cuts, -inf:
- * it does not. */
+/* Reads the residual streams; gives the threshold of a layer's feed-forward in deviations above the
+ * mean; -inf: none. */
 mnem_status mnem__hparams_streams(mnem__key_reader *reader, mnem_transformer *transformer);
 float mnem__hparams_cut(const mnem_model *model, const mnem_transformer *transformer,
                         int32_t layer);
-/* What mixtures of experts have; ff is read. */
+/* Reads mixtures of experts; call it after ff. */
 mnem_status mnem__hparams_experts(mnem__key_reader *reader, const mnem__architecture *architecture,
                                   mnem_transformer *transformer);
 
-/* What attention through a latent has; heads and RoPE are read. */
+/* Reads attention through a latent; call it after heads and RoPE. */
 mnem_status mnem__hparams_latent(mnem__key_reader *reader, const mnem__architecture *architecture,
                                  mnem_transformer *transformer);
 
-/* Heads of keys, a number for each layer: none where it convolves or carries a state. */
+/* Reads the key heads of each layer: 0 for convolutions and recurrent layers. */
 mnem_status mnem__hparams_layer_heads(mnem__key_reader *reader,
                                       const mnem__architecture *architecture,
                                       mnem_transformer *transformer);
 
-/* Layers with a window, where heads, RoPE and feed-forward of them differ; those that share keys,
- * and embeddings of layers. Heads, RoPE and windows are read. */
+/* Reads layers with a window whose heads, RoPE and feed-forward differ, layers that share keys, and
+ * per-layer embeddings. Call it after heads, RoPE and windows. */
 mnem_status mnem__hparams_kinds(mnem__key_reader *reader, const mnem__architecture *architecture,
                                 mnem_transformer *transformer);
-/* Heads of queries, and then of keys: one number, or the first of a list. */
+/* Reads the heads of queries and keys: one number, or the first of a list. */
 mnem_status mnem__hparams_heads(mnem__key_reader *reader, mnem_transformer *transformer);
 mnem_status mnem__hparams_kv_heads(mnem__key_reader *reader, mnem_transformer *transformer);
 
-/* What recurrent layers have; layers are read. */
+/* Reads recurrent layers; call it after layers. */
 mnem_status mnem__hparams_states(mnem__key_reader *reader, const mnem__architecture *architecture,
                                  mnem_transformer *transformer);
 
-/* Checks every tensor and fills vocab, qkv_bias, out_bias, qk_norm, tied and rope_factors; the rest
- * is filled. prefix: of the file's keys. */
+/* Checks every tensor and sets vocab, qkv_bias, out_bias, qk_norm, tied and rope_factors; the other
+ * fields are set already. prefix: of the file's keys. */
 mnem_status mnem__hparams_tensors(const mnem_model *model, const mnem__architecture *architecture,
                                   const char *prefix, mnem_transformer *transformer);
-/* Writes the keys of a transformer as training makes it: heads of embd / heads, RoPE without
- * scaling (hparams_write.c). */
+/* Writes the keys of a transformer made by training: heads of embd / heads, RoPE without scaling
+ * (hparams_write.c). */
 mnem_status mnem__hparams_write(const mnem_transformer *transformer, mnem_gguf_writer *writer);
 
 #endif

@@ -1,9 +1,9 @@
-/* row_spans.h: some rows of a matrix, one span behind the other.
+/* row_spans.h: some rows of a matrix, as consecutive spans.
  *
  *     the tensor   [ q q q q q q | k k k k | v v v v ]
- *     here               [ q q        k        v ]       rows 0 and 1, 2, 3 of what is here
+ *     this part          [ q q        k        v ]       its rows 0 and 1, 2, 3
  *
- * A matrix of which some rows are here is one as though it had no others. */
+ * A part of a matrix is used like a whole matrix with only these rows. */
 #ifndef MNEM_SRC_MODEL_ARCHITECTURE_ROW_SPANS_H
 #define MNEM_SRC_MODEL_ARCHITECTURE_ROW_SPANS_H
 
@@ -11,7 +11,7 @@
 
 enum { MNEM__ROW_SPANS = 3 };
 
-/* The first one with an end of 0 ends them; of none: all rows are here. */
+/* A span with end 0 ends the list; an empty list: all rows are here. */
 typedef struct mnem__row_spans {
     mnem_row_range span[MNEM__ROW_SPANS];
 } mnem__row_spans;
@@ -22,7 +22,7 @@ static inline int mnem__row_spans_count(const mnem__row_spans *spans) {
     return count;
 }
 
-/* Rows that are here; 0: all. */
+/* The number of rows here; 0: all. */
 static inline int64_t mnem__row_spans_rows(const mnem__row_spans *spans) {
     int64_t rows = 0;
     for (int i = 0; i < mnem__row_spans_count(spans); i++)
@@ -30,8 +30,8 @@ static inline int64_t mnem__row_spans_rows(const mnem__row_spans *spans) {
     return rows;
 }
 
-/* Of n rows from row on, counted as they are here: how many of the first ones lie together in the
- * tensor, and from which row on. */
+/* For n rows of this part from `row` on: the number of the first ones that are consecutive in
+ * the tensor, and their first row there. */
 static inline int64_t mnem__row_spans_together(const mnem__row_spans *spans, int64_t row, int64_t n,
                                                int64_t *at) {
     const int count = mnem__row_spans_count(spans);

@@ -1,4 +1,4 @@
-/* type_choice.h: one type for each tensor, so that the bytes fit and the losses add up to least. */
+/* type_choice.h: chooses a type per tensor so that the bytes fit and the sum of losses is least. */
 #ifndef MNEM_SRC_MODEL_CONVERT_TYPE_CHOICE_H
 #define MNEM_SRC_MODEL_CONVERT_TYPE_CHOICE_H
 
@@ -13,9 +13,9 @@ typedef struct mnem__choice {
     int chosen;                            /* out */
 } mnem__choice;
 
-/* Chooses an option of each. Exact where the differences in bytes are whole numbers of a unit of
- * which most_bytes has at most 65536 (fewer for very many); else the loss may be above the least by
- * what a rounding of each to such units costs. MNEM_OVER_BUDGET: the smallest options take more. */
+/* Chooses an option per tensor. Exact if the differences in bytes are multiples of a unit of
+ * which most_bytes has at most 65536 (fewer for very many tensors); else bytes are rounded to
+ * such units, which can increase the loss. MNEM_OVER_BUDGET: the smallest options take more. */
 mnem_status mnem__choose(mnem__choice *choice, uint32_t count, uint64_t most_bytes);
 
 #endif

@@ -1,18 +1,18 @@
-/* zeros.h: what a file says of its zeros, and whether another that is made of it may say so too.
+/* zeros.h: a file's key about its zeros, and whether a converted file may keep it.
  *
- * The key mnem.sparsity.pattern = "2:4" saves a reader from looking at every byte (gguf_sparse.c).
- * It is about the matrices of layers, so it holds as long as their zeros stay where they are and
- * their types have an exact one. */
+ * With the key mnem.sparsity.pattern = "2:4" a reader need not check every byte (gguf_sparse.c).
+ * It is about the matrices of layers, so it stays valid as long as their zeros keep their
+ * positions and their types represent 0 exactly. */
 #ifndef MNEM_SRC_MODEL_CONVERT_ZEROS_H
 #define MNEM_SRC_MODEL_CONVERT_ZEROS_H
 
 #include "mnem/model.h"
 
-/* A matrix of a layer, but for those that choose experts: they are small, and decide. */
+/* Whether it is a matrix of a layer, except routers, which are small and decisive. */
 bool mnem__zeros_are_of(const mnem_tensor_info *tensor);
-/* Whether 0 is a number of the type, so that rounding leaves it. */
+/* Whether the type represents 0 exactly. */
 bool mnem__zeros_fit(mnem_type type);
-/* Whether the zeros of a tensor are still there in another type. */
+/* Whether a tensor keeps its zeros in another type. */
 bool mnem__zeros_stay(const mnem_tensor_info *tensor, mnem_type to);
 
 #endif

@@ -12,25 +12,25 @@
 #include "mnem/model.h"
 
 enum {
-    MNEM__GGUF_TEXT_MAX = 1 << 28,  /* bytes of one text; an absurd length is refused */
+    MNEM__GGUF_TEXT_MAX = 1 << 28,  /* bytes of a text; longer ones are refused */
     MNEM__GGUF_NAME_MAX = 1023,     /* bytes of the name of a key or a tensor */
-    MNEM__GGUF_CURSOR_BYTES = 16384 /* read from the file at once */
+    MNEM__GGUF_CURSOR_BYTES = 16384 /* bytes per read */
 };
 
 typedef struct mnem__gguf_part {
     const char *path;
     int fd;
     uint64_t file_bytes, data_start;
-    int64_t written; /* when the file was written to last, ns */
+    int64_t written; /* time of the last write to the file, ns */
 } mnem__gguf_part;
 
-/* In the order of the file, of the first part when there are several. */
+/* A key. Keys are in the order of the file, or of its first part. */
 typedef struct mnem__gguf_key {
-    const char *name; /* ends with a zero that length doesn't count */
+    const char *name; /* ends with a zero, which length doesn't count */
     uint32_t name_length;
     uint8_t type, element;
     uint64_t count;
-    uint64_t number;  /* a scalar's bits, widened as mnem_value holds them; a text's length */
+    uint64_t number;  /* a scalar's bits, widened as in mnem_value; a text's length */
     const void *data; /* a text's bytes, an array's elements */
 } mnem__gguf_key;
 
@@ -39,17 +39,17 @@ typedef struct mnem__gguf_tensor {
     uint16_t dims, part;
     uint32_t type;
     int64_t shape[4];          /* slowest first */
-    uint64_t bytes, offset;    /* bytes: of its rows */
-    bool sparse, packs_sparse; /* 2:4; and packed so */
-    bool compact;              /* in the file, too */
+    uint64_t bytes, offset;    /* bytes: of all rows */
+    bool sparse, packs_sparse; /* its values are 2:4; it is packed as such */
+    bool compact;              /* compact in the file too */
 } mnem__gguf_tensor;
 
-/* What a model that isn't a GGUF file does by itself: its tensors are views of something else. */
+/* The functions of a model that isn't a GGUF file: its tensors are views of other data. */
 typedef struct mnem__model_source {
-    /* mnem_model_tensor_read, with a range that is inside. */
+    /* mnem_model_tensor_read with a valid range. */
     mnem_status (*read)(const mnem_model *model, uint32_t tensor, uint64_t offset, uint64_t bytes,
                         void *out);
-    /* The tensor's bytes lie in its part, at its offset. */
+    /* Whether the tensor's bytes lie in its part, at its offset. */
     bool (*is_plain)(const mnem_model *model, uint32_t tensor);
     void (*close)(mnem_model *model);
 } mnem__model_source;
@@ -62,32 +62,31 @@ struct mnem_model {
     mnem__gguf_part *part;
     mnem__gguf_key *key;
     mnem__gguf_tensor *tensor;
-    uint32_t *by_key, *by_tensor; /* indices in the order of the names */
+    uint32_t *by_key, *by_tensor; /* indices in the order of names */
     uint8_t *pool;
     uint64_t pool_bytes;
 };
 
-/* mnem_model_open of a file. */
+/* mnem_model_open for a file. */
 mnem_status mnem__gguf_open(const char *path, mnem_model **model);
 
-/* Bytes of a part's file at offset; what: the tensor, for errors. MNEM_IO. */
+/* Reads bytes of a part's file at offset; what: the tensor, for errors. MNEM_IO. */
 mnem_status mnem__gguf_part_read(const mnem__gguf_part *part, const char *what, uint64_t offset,
                                  uint64_t bytes, void *out);
-/* Whether a tensor's bytes lie in its part at its offset: otherwise mnem_model_tensor_read has to
- * make them. */
+/* Whether a tensor's bytes lie in its part at its offset; otherwise mnem_model_tensor_read converts
+ * them. */
 bool mnem__model_is_plain(const mnem_model *model, uint32_t tensor);
 
-/* Tells the kernel of bytes that mnem_model_tensor_read will be asked for (soon), so that it reads
- * them meanwhile; or that they need not stay in the page cache. Nothing where bytes are made. */
+/* Advises the kernel that these bytes will be read soon, so that it prefetches them; or (soon
+ * false) that they need not stay in the page cache. Does nothing for converted bytes. */
 void mnem__model_tensor_advise(const mnem_model *model, uint32_t tensor, uint64_t offset,
                                uint64_t bytes, bool soon);
 
-/* fd, a descriptor of the part's file, still has the size and the time of writing that it had when
- * the model was opened. To be asked after a read. MNEM_BAD_FILE. */
+/* Checks that the part's file still has the size and the modification time that it had when the
+ * model was opened; to be called after a read. MNEM_BAD_FILE. */
 mnem_status mnem__gguf_part_check(const mnem__gguf_part *part, int fd);
 
-/* What a file says whose matrices of layers are all 2:4, so that a page of each is enough to
- * believe it. */
+/* The key of files whose layers' matrices are all 2:4; a page of each is checked. */
 #define MNEM__GGUF_PATTERN     "mnem.sparsity.pattern"
 #define MNEM__GGUF_PATTERN_2_4 "2:4"
 bool mnem__gguf_says_2_4(const mnem_model *model);
@@ -97,17 +96,17 @@ mnem_status mnem__gguf_find_sparse(mnem_model *model);
 /* ---- 2:4 matrices without their zeros (gguf_compact.c) ---- */
 
 #define MNEM__GGUF_COMPACT "mnem.sparsity.compact"
-/* Makes of the tensors that are such what they stand for; before tensors are sorted by name.
+/* Replaces compact tensors by the matrices that they represent, before tensors are sorted by name.
  * MNEM_BAD_FILE, MNEM_UNSUPPORTED (another version). */
 mnem_status mnem__gguf_find_compact(mnem_model *model);
-/* mnem_model_tensor_read of one, with a range that is inside. */
+/* mnem_model_tensor_read of a compact matrix, with a valid range. */
 mnem_status mnem__gguf_compact_read(const mnem_model *model, const mnem__gguf_tensor *tensor,
                                     uint64_t offset, uint64_t bytes, void *out);
 static inline uint64_t mnem__gguf_file_bytes(const mnem__gguf_tensor *t) {
     return t->compact ? mnem_sparse_bytes((mnem_type)t->type, t->shape[0], t->shape[1]) : t->bytes;
 }
-/* The I8 tensor that a matrix is written as; false: it can't be, since its type has no such form or
- * rows aren't whole groups. */
+/* The I8 tensor as which a matrix is written; false: its type has no such form, or the rows
+ * aren't whole groups. */
 bool mnem__gguf_compact_tensor(mnem_type type, int64_t rows, int64_t k, int64_t shape[2]);
 void mnem__gguf_compact_name(mnem_type type, const char *name, char *out, size_t n);
 mnem_status mnem__gguf_compact_key(mnem_gguf_writer *writer);

@@ -1,4 +1,4 @@
-/* imatrix_private.h: what an importance matrix is made of, for those who read and write files. */
+/* imatrix_private.h: the structure of an importance matrix, for its readers and writers. */
 #ifndef MNEM_SRC_MODEL_IMATRIX_IMATRIX_PRIVATE_H
 #define MNEM_SRC_MODEL_IMATRIX_IMATRIX_PRIVATE_H
 
@@ -6,11 +6,11 @@
 #include "mnem/imatrix.h"
 
 enum {
-    MNEM__IMATRIX_ENTRIES_MAX = 16384, /* inserting moves those behind: more would take long */
+    MNEM__IMATRIX_ENTRIES_MAX = 16384, /* inserting moves later entries: more would be slow */
     MNEM__IMATRIX_TEXTS_MAX = 1024
 };
 
-/* The name and the numbers are one block each. */
+/* The name and the numbers are separate blocks. */
 typedef struct mnem__imatrix_row {
     char *tensor;
     int64_t matrices, columns;
@@ -24,7 +24,7 @@ struct mnem_imatrix {
     uint32_t texts, texts_room, chunks, chunk_size;
 };
 
-/* Endings of the two tensors that stand for one in a file. */
+/* The suffixes of the two tensors that represent one in a file. */
 #define MNEM__IMATRIX_SUMS   ".in_sum2"
 #define MNEM__IMATRIX_COUNTS ".counts"
 

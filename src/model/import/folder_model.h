@@ -1,60 +1,60 @@
-/* folder_model.h: a folder of Hugging Face's as an open model: keys that are made, tensors that are
+/* folder_model.h: a Hugging Face folder as an open model: its keys are made, and its tensors are
  * views of safetensors files.
  *
- * Where a tensor is what its file holds, readers go to the file; where rows are in another order,
- * numbers wider, or several tensors one, reading makes it so (folder_read.c).
- * Keys are put one after another; the first failure stays (`status`), and what comes after it does
- * nothing, so that whoever puts many asks once. */
+ * Tensors that equal those of the file are read from it directly; reading converts those with
+ * another order of rows, wider numbers, or several sources (folder_read.c). Keys are added one
+ * after another; the first error is kept (`status`), and later calls do nothing, so the status
+ * of many additions is checked once. */
 #ifndef MNEM_SRC_MODEL_IMPORT_FOLDER_MODEL_H
 #define MNEM_SRC_MODEL_IMPORT_FOLDER_MODEL_H
 
 #include "model/import/safetensors/safetensors.h"
 
-/* What numbers of a source are multiplied with, one after the other: a factor of all, then that of
- * the band that they are in. Both are floats, and so is what they give. */
+/* The factors on the numbers of a source: one for all, then one for the band of a number. All
+ * factors and products are floats. */
 enum { MNEM__BANDS = 5 };
 typedef struct mnem__factors {
     float all;
     int32_t bands;            /* 0: none */
-    int64_t end[MNEM__BANDS]; /* elements of the source, counted from its first */
+    int64_t end[MNEM__BANDS]; /* in elements from the start of the source */
     float band[MNEM__BANDS];
 } mnem__factors;
 
 /* How a tensor's elements are made. Element e of the view is number e % each of block e / each;
- * block b begins at stride * b + skip of the first source, or with several at skip of source b.
- * Numbers of a block follow each other, or (down > 0) its rows begin `down` apart, and a row's
- * columns `across`; 0: its rows are single numbers.
- * mxfp4: the sources are the codes and the scales of blocks of 32; row r of the view is row
- * r * down + skip of theirs. */
+ * block b begins at stride * b + skip of the first source or, with several sources, at skip of
+ * source b. The numbers of a block are contiguous, or (down > 0) its rows begin `down` apart and
+ * a row's columns `across`; 0: its rows are single numbers. mxfp4: the sources are the codes and
+ * the scales of blocks of 32; row r of the view is row r * down + skip of theirs. */
 typedef struct mnem__view {
-    const float *values; /* the elements themselves: no source is read */
+    const float *values; /* the elements; no source is read */
     const uint32_t *source;
     uint32_t sources;
     int64_t each, stride, skip;
-    int64_t there;  /* > 0: elements behind so many are zeros, which no source has */
-    int64_t halves; /* > 0: in so many rows, row 2i is row i and row 2i + 1 is row i + halves / 2 */
+    int64_t there; /* > 0: elements behind this number are zeros without a source */
+    int64_t
+        halves; /* > 0: in this number of rows, row 2i is row i and 2i + 1 is row i + halves / 2 */
     int64_t down, across;
-    /* Heads of so many rows (or columns), from one on: tiled over the groups here, group by group
-     * there. groups 0: none. */
+    /* Heads of `rows` rows (or columns), from one on: tiled over the groups in the view, group
+     * by group in the source. groups 0: none. */
     struct {
         int64_t first, groups, each, size;
         bool columns;
     } tile;
-    /* Three parts of each group of so many rows: those of all groups one behind another here.
+    /* Three parts of each group of rows: in the view, each part of all groups is contiguous.
      * groups 0: none. */
     struct {
         int64_t groups, rows, size[3];
     } part;
     bool mxfp4;
     float add;
-    bool decays;                  /* -exp of the numbers */
+    bool decays;                  /* the numbers are mapped to -exp */
     const mnem__factors *factors; /* NULL: none */
     mnem_type stored;             /* of the sources */
-    bool plain;                   /* the bytes of the file as they are */
+    bool plain;                   /* the unchanged bytes of the file */
 } mnem__view;
 
 typedef struct mnem__folder {
-    mnem_model model; /* first: what is handed out */
+    mnem_model model; /* the first member; the handle of users */
     mnem_status status;
     mnem__safetensors st;
     mnem__arena arena; /* keys, names, views */
@@ -80,15 +80,15 @@ void mnem__put_array(mnem__folder *folder, const char *key, mnem_value_type elem
 void *mnem__folder_alloc(mnem__folder *folder, size_t n);
 bool mnem__folder_has(const mnem__folder *folder, const char *key);
 
-/* A tensor of the view; name is copied, view's pointers are kept. */
+/* Adds a tensor made by the view; the name is copied, the view's pointers are kept. */
 void mnem__put_tensor(mnem__folder *folder, const char *name, mnem_type type, int dims,
                       const int64_t *shape, const mnem__view *view);
 
-/* What an open folder does (gguf.h). */
+/* The functions of an open folder (gguf.h). */
 extern const mnem__model_source mnem__folder_source;
 mnem_status mnem__folder_read(const mnem_model *model, uint32_t tensor, uint64_t offset,
                               uint64_t bytes, void *out);
-/* Of a view of blocks of MXFP4. */
+/* Reads a view of MXFP4 blocks. */
 mnem_status mnem__folder_read_mxfp4(const mnem__folder *folder, uint32_t tensor, uint64_t offset,
                                     uint64_t bytes, uint8_t *out);
 

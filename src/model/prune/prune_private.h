@@ -1,8 +1,8 @@
-/* prune_private.h: what the files of pruning know of each other, in the order of their work:
+/* prune_private.h: shared by the files of pruning, in the order of their work:
  *
- *     prune_sizes.c   options ──► how many heads, channels and layers stay; what can't be done
- *     prune_layers.c  ──► which layers
- *     prune_score.c   weights ──► which heads and channels
+ *     prune_sizes.c   options ──► the numbers of heads, channels and layers that stay; refusals
+ *     prune_layers.c  ──► the layers that stay
+ *     prune_score.c   weights ──► the heads and channels that stay
  *     prune_cut.c     these   ──► rows, columns, name and type of each tensor
  *     prune_keys.c    keys of the new file
  *     prune.c         rows from file to file */
@@ -13,7 +13,7 @@
 #include "model/architecture/architecture.h"
 #include "model/convert/quantize.h"
 
-/* What stays. Lists rise. */
+/* The heads, channels and layers that stay. Lists are ascending. */
 typedef struct mnem__prune_choice {
     const mnem_model *model;
     const mnem_prune_options *options;
@@ -25,34 +25,34 @@ typedef struct mnem__prune_choice {
     int32_t *channels;               /* [from.layers, to.ff]; NULL: all */
 } mnem__prune_choice;
 
-/* Fills all but the lists. */
+/* Sets all fields but the lists. */
 mnem_status mnem__prune_sizes(mnem__prune_choice *choice);
-/* Fills layers; reads the matrices where nothing else says which. */
+/* Sets layers; reads the matrices unless the options choose them. */
 mnem_status mnem__prune_layers(mnem__prune_choice *choice);
-/* About the mean square of what each layer adds to x, were all directions of its input alike. */
+/* Estimates the mean square of each layer's addition to x, for isotropic inputs. */
 mnem_status mnem__prune_weigh_layers(const mnem__prune_choice *choice, double *squares);
-/* Whether the layer of the source stays. *to: what it is then. */
+/* Whether the layer of the source stays. *to: its new number. */
 bool mnem__prune_layer(const mnem__prune_choice *choice, int32_t layer, int32_t *to);
-/* Fills groups and channels, by reading the matrices. */
+/* Sets groups and channels, by reading the matrices. */
 mnem_status mnem__prune_choose(mnem__prune_choice *choice);
 void mnem__prune_choice_free(mnem__prune_choice *choice);
 
-/* The sums of squares of a matrix's inputs [matrices, k] (more than one: experts); NULL, with
- * MNEM_OK: there is no imatrix. */
+/* The sums of squares of a matrix's inputs [matrices, k] (several matrices: experts); NULL with
+ * MNEM_OK: no imatrix. */
 mnem_status mnem__prune_squares(const mnem__prune_choice *choice, const mnem_tensor_info *tensor,
                                 const float **squares);
 
-/* Gives rows [first, first + rows) of a masked tensor of the source in their new type, where it has
+/* Gives rows [first, first + rows) of a masked tensor of the source in their new type, if it has
  * them: with two zeros of every four. */
 typedef struct mnem__prune_giver {
     mnem_status (*give)(void *context, uint32_t tensor, int64_t first, int64_t rows, uint8_t *out,
                         bool *given);
     void *context;
 } mnem__prune_giver;
-/* mnem_prune_file of an open model; giver may be NULL. */
+/* mnem_prune_file for an open model; giver may be NULL. */
 mnem_status mnem__prune_run(const mnem_model *model, const char *to,
                             const mnem_prune_options *options, const mnem__prune_giver *giver);
-/* What every tensor becomes: types [tensors]. As mnem_prune_measure. */
+/* The new types of all tensors: types [tensors]. As mnem_prune_measure. */
 mnem_status mnem__prune_types(const mnem_model *model, const mnem_prune_options *options,
                               mnem_type *types);
 
@@ -60,10 +60,10 @@ mnem_status mnem__prune_types(const mnem_model *model, const mnem_prune_options 
 
 typedef struct mnem__prune_cut {
     mnem_tensor_info tensor;
-    bool dropped; /* with its layer; the rest isn't filled */
+    bool dropped; /* dropped with its layer; other fields aren't set */
     bool masked;  /* 2:4 */
     int32_t layer;
-    mnem__width row_width, column_width; /* which lists of what stays these are */
+    mnem__width row_width, column_width; /* the lists that apply to rows and columns */
     char name[1024];                     /* in the new file */
     mnem_type to;
     int64_t shape[4];
@@ -72,15 +72,15 @@ typedef struct mnem__prune_cut {
     int64_t compact_shape[2];
 } mnem__prune_cut;
 
-/* Needs the sizes only. */
+/* Needs only the sizes. */
 mnem_status mnem__prune_cut_get(const mnem__prune_choice *choice, uint32_t index,
                                 mnem__prune_cut *cut);
-/* In the new file. */
+/* The bytes in the new file. */
 uint64_t mnem__prune_cut_bytes(const mnem__prune_cut *cut);
-/* What stays of a width in that layer: list [kept of it], or false: all of it. */
+/* The list [kept] of a width in that layer; false: all stay. */
 bool mnem__prune_list(const mnem__prune_choice *choice, mnem__width width, int32_t layer,
                       int32_t *list);
-/* How many of n stay. */
+/* The number of n that stay. */
 int64_t mnem__prune_kept(const mnem__prune_choice *choice, mnem__width width, int64_t n);
 
 /* ---- keys ---- */

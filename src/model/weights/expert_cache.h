@@ -1,21 +1,22 @@
-/* expert_cache.h: which experts of which mixtures are in memory, and which one makes room.
+/* expert_cache.h: the experts of all mixtures that are in memory, and the choice of the one to
+ * evict.
  *
- * Numbers only: slots, scores, no bytes and no threads, so that recorded routing can be replayed
- * through it (bench_experts). An expert's score is the number of steps that used it, each worth
- * less by a constant factor for every step of its layer since: between the most recently and the
- * most often used (Lee et al. 2001, "LRFU"). The slot of the lowest score makes room; of equal ones
- * the one that was released last, since all are wanted again after a round of all layers.
- * A layer's time stands still while other layers run: when a prompt uses all experts, none is worth
- * less than another for having its turn earlier, and what is often used stays. */
+ * It has only slots and scores, no bytes and no threads, so recorded routing can be replayed
+ * through it (bench_experts). An expert's score is the number of steps that used it, where each
+ * later step of its layer multiplies a use by a constant factor below 1: between least recently
+ * and least frequently used (Lee et al. 2001, "LRFU"). The slot with the lowest score is
+ * evicted; of equal ones the one that was released last, since all are needed again after a
+ * round of all layers. A layer's time advances only with its own steps: when a prompt uses all
+ * experts, an earlier layer's don't lose against a later one's, and frequently used ones stay. */
 #ifndef MNEM_SRC_MODEL_WEIGHTS_EXPERT_CACHE_H
 #define MNEM_SRC_MODEL_WEIGHTS_EXPERT_CACHE_H
 
 #include "mnem/base.h"
 
 typedef struct mnem__expert_slot {
-    int32_t mixture, number; /* whose; mixture -1: nobody's */
-    uint32_t released;       /* when, in releases */
-    bool kept;               /* must stay */
+    int32_t mixture, number; /* of the expert; mixture -1: empty */
+    uint32_t released;       /* its time, counted in releases */
+    bool kept;               /* must not be evicted */
 } mnem__expert_slot;
 
 typedef struct mnem__expert_cache {
@@ -26,25 +27,25 @@ typedef struct mnem__expert_cache {
     uint32_t releases;
 } mnem__expert_cache;
 
-/* Lays the tables out from base (NULL measures); returns the bytes. */
+/* Lays the tables out from base (NULL: only measures); returns the bytes. */
 uint64_t mnem__expert_cache_lay_out(mnem__expert_cache *cache, int32_t mixtures, int32_t experts,
                                     int32_t slots, void *base);
-/* Empty, nothing used yet. */
+/* Makes it empty, with nothing used yet. */
 void mnem__expert_cache_init(mnem__expert_cache *cache);
 
-/* A step of a mixture uses these experts, each once. */
+/* Counts a step of a mixture that uses these experts, each once. */
 void mnem__expert_cache_use(mnem__expert_cache *cache, int32_t mixture, const int32_t *numbers,
                             int32_t count);
-/* The slot that an expert is in; -1. */
+/* The slot of an expert; -1: none. */
 static inline int32_t mnem__expert_cache_find(const mnem__expert_cache *cache, int32_t mixture,
                                               int32_t number) {
     return cache->place[(int64_t)mixture * cache->experts + number];
 }
-/* Gives the expert the slot that makes room, which is kept from then on; -1: all are kept. */
+/* Gives the expert the slot that is evicted, and keeps it; -1: all slots are kept. */
 int32_t mnem__expert_cache_take(mnem__expert_cache *cache, int32_t mixture, int32_t number);
-/* The slot's expert isn't there any more, or never came. */
+/* Empties a slot whose expert is gone or was never read. */
 void mnem__expert_cache_drop(mnem__expert_cache *cache, int32_t slot);
-/* The slot may make room. */
+/* Allows the slot to be evicted. */
 void mnem__expert_cache_release(mnem__expert_cache *cache, int32_t slot);
 
 #endif

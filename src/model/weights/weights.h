@@ -1,21 +1,21 @@
 /* weights.h: the matrices of a model by handle: resident, or streamed through a ring of slots.
  *
- * A matrix is cut into chunks of whole groups of 16 rows; a resident matrix is one chunk. A pass
- * uses the matrices of the body in order, or those of the head. The owner schedules passes before
- * running them; the reader's thread reads and packs chunks into free slots in that order, ahead of
- * their use, and when nothing more is scheduled guesses that a body comes next. (Two threads, so
- * that one reads while the other packs; reads are fastest when the ring lies in huge pages, which
- * host blocks of whole units of 2 MiB do.)
+ * A matrix is divided into chunks of whole groups of 16 rows; a resident matrix is one chunk. A
+ * pass uses the matrices of the body in order, or those of the head. The owner schedules passes
+ * before running them; the reader's threads read and pack chunks into free slots in that order,
+ * ahead of their use, and predict a body when nothing more is scheduled. (There are two threads,
+ * so that one reads while the other packs. Reads are fastest if the ring lies in huge pages, as
+ * host blocks of multiples of 2 MiB do.)
  *
  *     schedule(BODY), schedule(HEAD)
  *     for each matrix of the body:  do { acquire → compute rows → release } while (!chunk.last)
  *
- * Experts that aren't resident are no part of a pass: which of them a layer needs is known only
- * when its router has run. They are read when they are wanted (mnem_graph_experts) into slots of a
- * block of their own, and stay there until others are worth more (expert_cache.h).
+ * Experts that aren't resident are not part of a pass, because the experts that a layer needs
+ * are known only after its router has run. They are read on demand (mnem_graph_experts) into
+ * slots of a separate block, and stay there until they are evicted (expert_cache.h).
  *
- * Memory: three blocks of the owner's, carved by the code that measures them. Nothing is allocated
- * after create. acquire, release and schedule are called from one thread. */
+ * Memory: three blocks of the owner, laid out by the code that measures them. Nothing is
+ * allocated after create. acquire, release and schedule are called from one thread. */
 #ifndef MNEM_SRC_MODEL_WEIGHTS_WEIGHTS_H
 #define MNEM_SRC_MODEL_WEIGHTS_WEIGHTS_H
 
@@ -33,17 +33,19 @@ typedef struct mnem__weights_options {
      * the order of use, then head_count of the head; extra_count more follow, which no pass uses,
      * resident or absent (an embedding table that isn't also the output). */
     const int32_t *tensors;
-    const mnem__row_spans *rows; /* of each those that are here; NULL: all */
-    const bool *resident;        /* for each; not resident extra matrices are not loaded at all */
+    const mnem__row_spans *rows; /* per matrix, the rows that are here; NULL: all */
+    const bool *resident; /* per matrix; extra matrices that aren't resident are never loaded */
     int32_t body_count, head_count, extra_count;
-    int32_t slots;        /* at least 2 when anything is streamed; 0: choose */
-    uint64_t slot_bytes;  /* multiple of 4096; 0: choose */
+    int32_t slots;        /* at least 2 if anything is streamed; 0: chosen here */
+    uint64_t slot_bytes;  /* a multiple of 4096; 0: chosen here */
     int32_t expert_slots; /* for experts that aren't resident; 0: the least */
     bool page_cache;
     int32_t first_handle; /* of the source: the handle of the first matrix */
-    const void *(*more)(void *context, int32_t handle); /* a resident matrix of others; NULL */
+    const void *(*more)(void *context,
+                        int32_t handle); /* gives resident matrices behind these; or NULL */
     void *more_context;
-    mnem_on_experts *on_experts; /* told what is wanted, with the number of the mixture; NULL */
+    mnem_on_experts
+        *on_experts; /* receives the wanted experts, with the mixture's number; or NULL */
     void *on_experts_context;
 } mnem__weights_options;
 
@@ -57,32 +59,32 @@ typedef struct mnem__weights_sizes {
     uint64_t streamed_bytes_body, streamed_bytes_head; /* read from disk per pass */
     int32_t slots;
     uint64_t slot_bytes;
-    /* Of experts that aren't resident: how many there are, slots for them, bytes of a slot, of all
-     * in the file. */
+    /* Of experts that aren't resident: their number, their slots, the bytes of a slot, the bytes
+     * of all in the file. */
     int32_t expert_total, expert_slots;
     uint64_t expert_slot_bytes, expert_file_bytes;
     bool direct_io;
 } mnem__weights_sizes;
-/* Is the ring needed after loading? */
+/* Whether the ring is needed after loading. */
 static inline bool mnem__weights_stream(const mnem__weights_sizes *sizes) {
     return sizes->streamed_bytes_body + sizes->streamed_bytes_head > 0;
 }
-/* Computes what create would take. MNEM_INVALID when a slot can't hold 16 rows of a matrix. */
+/* Computes the bytes that create takes. MNEM_INVALID: a slot can't hold 16 rows of a matrix. */
 mnem_status mnem__weights_measure(const mnem__weights_options *options, mnem__weights_sizes *sizes);
 
-/* Tells which bytes of which of the model's files are read of all that isn't absent; ends at the
- * first status that isn't MNEM_OK. */
+/* Reports the ranges of the model's files that are read, without absent matrices; ends at the
+ * first status other than MNEM_OK. */
 typedef mnem_status mnem__on_weights_range(void *context, uint32_t file, uint64_t offset,
                                            uint64_t bytes);
 mnem_status mnem__weights_ranges(const mnem__weights_options *options, mnem__on_weights_range *tell,
                                  void *context);
 
 typedef struct mnem__weights mnem__weights;
-/* 4096-byte aligned, of the measured sizes; kept by the owner until destroy, but the ring only
- * until load returns where nothing is streamed. */
+/* 4096-byte aligned blocks of the measured sizes, which the owner keeps until destroy; the ring
+ * only until load returns if nothing is streamed. */
 typedef struct mnem__weights_blocks {
-    mnem__location resident; /* of a device on which the graphs run */
-    void *ring, *experts;    /* the host writes them, and the device reads them there */
+    mnem__location resident; /* on the device on which the graphs run */
+    void *ring, *experts;    /* written by the host, read in place by the device */
 } mnem__weights_blocks;
 mnem_status mnem__weights_create(const mnem__weights_options *options,
                                  const mnem__weights_blocks *blocks, mnem__weights **weights);
@@ -90,8 +92,7 @@ void mnem__weights_destroy(mnem__weights *weights);
 /* Reads and packs every resident matrix (several reads in flight), then starts the reader. */
 mnem_status mnem__weights_load(mnem__weights *weights, const mnem_progress *progress);
 
-/* MNEM_BUSY when 64 passes are scheduled and not begun. A pass that streams nothing needs
- * nothing. */
+/* MNEM_BUSY: 64 passes are scheduled and not begun. Not needed for a pass that streams nothing. */
 mnem_status mnem__weights_schedule(mnem__weights *weights, mnem__pass pass);
 
 /* The next chunk of matrix (index into tensors), which must be the next one in the schedule; waits
@@ -101,7 +102,7 @@ mnem_status mnem__weights_acquire(mnem__weights *weights, int32_t matrix, mnem_g
 void mnem__weights_release(mnem__weights *weights, const mnem_graph_chunk *chunk);
 /* Forgets the schedule (a pass was cancelled); what was read ahead may be read again. */
 mnem_status mnem__weights_rewind(mnem__weights *weights);
-/* A tensor that is a matrix, or matrices of the same shape below each other. */
+/* The rows of a matrix, or of stacked matrices. */
 static inline int64_t mnem__matrix_rows(const mnem_tensor_info *info) {
     return info->dims == 3 ? info->shape[0] * info->shape[1] : info->shape[0];
 }
@@ -119,22 +120,22 @@ static inline uint64_t mnem__matrix_pack_bytes(const mnem_tensor_info *info) {
                                               : mnem_pack_bytes(info->type, rows, k);
 }
 
-/* What its tensor is called in the file. */
+/* The name of its tensor in the file. */
 const char *mnem__weights_name(const mnem__weights *weights, int32_t matrix);
-/* Where the packed matrix lies, if it is resident; else there are no bytes. */
+/* The location of the packed matrix; empty if it isn't resident. */
 mnem__location mnem__weights_at(const mnem__weights *weights, int32_t matrix);
-/* The same for operators only, or NULL. */
+/* The same as a pointer for operators, or NULL. */
 const void *mnem__weights_resident(const mnem__weights *weights, int32_t matrix);
 
-/* The same as a source for a graph: its handles are indices from options.first_handle on, those of
- * matrices behind them are asked of options.more. */
+/* The weights as a source for a graph: handles are indices from options.first_handle on;
+ * options.more gives matrices behind them. */
 mnem_graph_weights mnem__weights_source(mnem__weights *weights);
 
 typedef struct mnem__weights_stats {
     uint64_t bytes_read, bytes_streamed;
-    uint64_t expert_hits, expert_misses; /* of what layers wanted */
-    uint64_t expert_guesses;             /* read before anything wanted them */
-    uint64_t expert_guessed;             /* hits that such a read made */
+    uint64_t expert_hits, expert_misses; /* of wanted experts */
+    uint64_t expert_guesses;             /* experts read on a prediction */
+    uint64_t expert_guessed;             /* hits due to a prediction */
     double seconds_waiting;
 } mnem__weights_stats;
 void mnem__weights_stats_get(const mnem__weights *weights, mnem__weights_stats *stats);

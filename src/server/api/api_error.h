@@ -23,7 +23,8 @@ bool api_refuse(api_error *error, int status, const char *param, const char *for
     __attribute__((format(printf, 4, 5)));
 /* The error type for a status of HTTP, such as "invalid_request_error". */
 const char *api_error_type(int status);
-/* The form of an error, by protocol: OPENAI as above, ANTHROPIC one level deeper, OLLAMA {"error": "..."}. */
+/* The form of an error, by protocol: OPENAI as above, ANTHROPIC one level deeper, OLLAMA
+ * {"error": "..."}. */
 typedef enum api_error_form { API_OPENAI, API_ANTHROPIC, API_OLLAMA } api_error_form;
 /* Writes the error, without a line end. */
 void api_error_put(api_text *text, const api_error *error, api_error_form form);

@@ -1,7 +1,7 @@
-/* family.h: tables that families begin with, and the lists that they are made of.
+/* family.h: tables that families start from, and lists for them.
  *
- * A family's table begins with one of those below and then names what is different: a later
- * initializer of a field replaces an earlier one (C17 6.7.9), of a single field of a part too:
+ * A family's table starts with one of those below and then names the differences: a later
+ * initializer of a field, even of a single field of a part, replaces an earlier one (C17 6.7.9):
  *
  *     const mnem__architecture mnem__architecture_smollm3 = {
  *         MNEM__LIKE_LLAMA,
@@ -9,7 +9,7 @@
  *         .unturned = MNEM__EVERY(4),
  *     };
  *
- * A family with other tensors writes their list anew, of the lists here. A family that differs in n
+ * A family with other tensors writes a new list, from the lists here. A family that differs in n
  * facts has at most n + 8 lines. */
 #ifndef MNEM_SRC_MODEL_ARCHITECTURE_FAMILIES_FAMILY_H
 #define MNEM_SRC_MODEL_ARCHITECTURE_FAMILIES_FAMILY_H
@@ -20,7 +20,7 @@
 
 /* ---- schedules of layers ---- */
 
-/* The last of every so many. */
+/* The last of every `layers` layers. */
 #define MNEM__EVERY(layers)                                                                        \
     { .kind = MNEM_LAYERS_EVERY, .n = (layers) }
 #define MNEM__ALL_BUT_EVERY(layers)                                                                \
@@ -76,7 +76,7 @@
 
 /* ---- tables to begin with ---- */
 
-/* Norms before attention and a gated feed-forward, heads turned by neighbours. */
+/* Norms before attention and a gated feed-forward; RoPE of adjacent elements. */
 #define MNEM__LIKE_LLAMA                                                                           \
     .epsilon_key = "attention.layer_norm_rms_epsilon", .norm = MNEM_OP_RMS_NORM,                   \
     .turn = MNEM__TURN_NEIGHBOURS,                                                                 \
@@ -94,7 +94,7 @@
                .core = MNEM_OP_SILU_MUL,                                                           \
                .out = MNEM__ROLE_DOWN}}
 
-/* Biases of q, k and v, heads turned by halves. */
+/* Biases of q, k and v; RoPE of halves. */
 #define MNEM__LIKE_QWEN2                                                                           \
     MNEM__LIKE_LLAMA,                                                                              \
         .turn = MNEM__TURN_HALVES,                                                                 \
@@ -103,7 +103,7 @@
                     MNEM__HAS(FFN_NORM),  MNEM__LIST_GATED,     MNEM__LIST_END},                   \
         .fixed_heads = true
 
-/* Norms of heads before they are turned. */
+/* Norms of heads before RoPE. */
 #define MNEM__LIKE_QWEN3                                                                           \
     MNEM__LIKE_LLAMA, .turn = MNEM__TURN_HALVES,                                                   \
                       .tensors = {MNEM__HAS(EMBEDDING),                                            \
@@ -133,12 +133,12 @@
                     MNEM__HAS(FFN_NORM),  MNEM__LIST_EXPERTS,   MNEM__LIST_END},                   \
         .parts[1] = MNEM__MIXTURE, .normalized_weights = true, .takes = MNEM__TAKES_EXPERTS
 
-/* Norms with a mean and a feed-forward of one product and GELU. */
+/* Layer norms, and a feed-forward without a gate, with GELU. */
 #define MNEM__LIKE_GPT                                                                             \
     MNEM__LIKE_LLAMA, .epsilon_key = "attention.layer_norm_epsilon", .norm = MNEM_OP_LAYER_NORM,   \
                       .parts[1].in = {MNEM__ROLE_UP}, .parts[1].core = MNEM_OP_GELU
 
-/* Attention and feed-forward beside each other, norms with a mean and no bias. */
+/* Parallel attention and feed-forward; layer norms without bias. */
 #define MNEM__LIKE_COHERE                                                                          \
     MNEM__LIKE_LLAMA, .epsilon_key = "attention.layer_norm_epsilon", .norm = MNEM_OP_LAYER_NORM,   \
                       .tensors = {MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM),                      \
@@ -149,7 +149,7 @@
                       .takes = MNEM__TAKES_LOGIT_FACTOR, .fixed_heads = true
 
 /* The same with dense layers first, then experts; some layers have a window, and only these and the
- * dense ones turn heads. Norms take no mean away where files say so. */
+ * dense ones have RoPE. RMS norms, if files say so. */
 #define MNEM__LIST_COHERE2MOE                                                                      \
     MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM), MNEM__LIST_QKV, MNEM__HAS(O), MNEM__LIST_LEADING,  \
         MNEM__LIST_LATER
@@ -161,7 +161,7 @@
         .leading_turn = true, .sigmoid_weights = true,                                             \
         .takes = MNEM__TAKES_EXPERTS | MNEM__TAKES_LOGIT_FACTOR | MNEM__TAKES_EITHER_NORM
 
-/* Norms before and behind attention and feed-forward, GELU, embeddings times sqrt(embd). */
+/* Norms before and after attention and feed-forward; GELU; embeddings times sqrt(embd). */
 #define MNEM__LIKE_GEMMA                                                                           \
     MNEM__LIKE_LLAMA, .turn = MNEM__TURN_HALVES, MNEM__PARTS_NORMED_BEHIND,                        \
                       .parts[1].core = MNEM_OP_GELU_MUL, .root_scale = true
@@ -196,8 +196,7 @@
                       .last_norm = MNEM__ROLE_EMBED_NORM, .takes = MNEM__TAKES_CONV,               \
                       .fixed_heads = true
 
-/* The feed-forward of those with experts, whose weights add up to 1; one that every token uses, as
- * much as a gate of its own says. */
+/* A feed-forward with experts, whose weights add up to 1, and a shared expert with its own gate. */
 #define MNEM__LIST_QWEN35MOE                                                                       \
     MNEM__LIST_ATTENTION, MNEM__HAS(ATTN_POST_NORM), MNEM__LIST_EXPERTS, MNEM__LIST_SHARED,        \
         MNEM__HAS(SHARED_GATE), MNEM__LIST_END
@@ -284,7 +283,7 @@
                             .normalized_weights = true,                                            \
                             .takes = MNEM__TAKES_SCALES | MNEM__TAKES_TURNS | MNEM__TAKES_EXPERTS
 
-/* A selective scan in each layer, and nothing beside it. */
+/* Only a selective scan in each layer. */
 #define MNEM__LIKE_MAMBA2                                                                          \
     .epsilon_key = "attention.layer_norm_rms_epsilon", .norm = MNEM_OP_RMS_NORM,                   \
     .takes = MNEM__TAKES_STATES, .tensors = {MNEM__HAS(EMBEDDING),                                 \
@@ -355,7 +354,7 @@
                      .core = MNEM_OP_RELU_SQUARED,                                                 \
                      .out = MNEM__ROLE_DOWN}
 
-/* The same with experts that have no gates, and one that every token uses. */
+/* The same with experts without gates, and a shared expert. */
 #define MNEM__LIST_NEMOTRON_H_SHARED MNEM__IN(FEEDING, UP_SHARED), MNEM__IN(FEEDING, DOWN_SHARED)
 #define MNEM__LIST_NEMOTRON_H_ROUTE                                                                \
     MNEM__IN(FEEDING, ROUTER), {                                                                   \
@@ -376,7 +375,7 @@
                      .shared_out = MNEM__ROLE_DOWN_SHARED},                                        \
         .normalized_weights = true, .sigmoid_weights = true
 
-/* An encoder: x is normed behind each addition. */
+/* An encoder: x is normalized after each addition. */
 #define MNEM__LIKE_BERT                                                                            \
     .epsilon_key = "attention.layer_norm_epsilon", .norm = MNEM_OP_LAYER_NORM, .encoder = true,    \
     .fixed_heads = true,                                                                           \
@@ -389,7 +388,7 @@
                .out = MNEM__ROLE_DOWN,                                                             \
                .sum_norm = MNEM__ROLE_FFN_SUM_NORM}}
 
-/* Attention through a latent, dense layers first, then experts and some that every token uses. */
+/* Attention through a latent; dense layers first, then experts and shared experts. */
 #define MNEM__LIST_DEEPSEEK2_LATER                                                                 \
     MNEM__HAS(K_B), MNEM__HAS(V_B), MNEM__HAS(O), MNEM__HAS(FFN_NORM), MNEM__LIST_LEADING,         \
         MNEM__LIST_LATER, MNEM__LIST_LATER_SHARED, MNEM__LIST_END
@@ -402,7 +401,7 @@
         .parts[0].kv_norm = MNEM__ROLE_KV_LATENT_NORM, .parts[0].k_b = MNEM__ROLE_K_B,             \
         .parts[0].v_b = MNEM__ROLE_V_B, MNEM__LATER_MIXTURE_SHARED
 
-/* The same with queries through a latent of their own. */
+/* The same, with queries through another latent. */
 #define MNEM__LIKE_DEEPSEEK2_LARGE                                                                 \
     MNEM__LIKE_DEEPSEEK2,                                                                          \
         .tensors = {MNEM__HAS(EMBEDDING), MNEM__HAS(ATTN_NORM),      MNEM__HAS(Q_LATENT),          \
@@ -411,7 +410,7 @@
         .parts[0].in = {MNEM__ROLE_Q_LATENT, MNEM__ROLE_KV_LATENT},                                \
         .parts[0].q_norm = MNEM__ROLE_Q_LATENT_NORM, .parts[0].q_b = MNEM__ROLE_Q_B
 
-/* Attention to positions that an indexer chooses, in the layers that have one. */
+/* Attention to positions that an indexer chooses, in layers with one. */
 #define MNEM__LIKE_DEEPSEEK32                                                                      \
     MNEM__LIKE_DEEPSEEK2_LARGE,                                                                    \
         .tensors = {MNEM__HAS(EMBEDDING),          MNEM__HAS(ATTN_NORM),                           \

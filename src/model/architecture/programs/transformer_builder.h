@@ -1,11 +1,11 @@
-/* transformer_builder.h: what the sources that build a transformer's programs share. */
+/* transformer_builder.h: shared by the sources that build a transformer's programs. */
 #ifndef MNEM_SRC_MODEL_ARCHITECTURE_PROGRAMS_TRANSFORMER_BUILDER_H
 #define MNEM_SRC_MODEL_ARCHITECTURE_PROGRAMS_TRANSFORMER_BUILDER_H
 
 #include "model/architecture/adapter_set.h"
 #include "model/architecture/transformer_rows.h"
 
-/* Activations in the types that their matrices read. */
+/* Activations in the types that matrices read. */
 typedef struct inputs {
     int32_t a8, f32; /* 0: not needed */
 } inputs;
@@ -18,13 +18,13 @@ typedef struct builder {
     int32_t x;        /* [T, E] f32 */
     int32_t table[2]; /* angles [T, rope.dims] f32, of layers without and with a window; 0: none */
     int32_t layer;
-    inputs normed;      /* of the last part, for one beside it */
-    bool tail;          /* what is added now serves only the rows whose logits are wanted */
-    bool alone;         /* the layer is a program by itself */
+    inputs normed;      /* of the last part, for a parallel one */
+    bool tail;          /* current nodes compute only rows whose logits are wanted */
+    bool alone;         /* the layer is a separate program */
     int32_t layer_rows; /* [T, layers * layer_embd] f32; 0: none */
-    int32_t streams; /* [T, streams * embd] f32, of which x is the first in a layer; 0: x is all */
-    int32_t routes;  /* made as the layer began; 0: its router reads a norm */
-    int32_t chosen;  /* positions, by the last indexer; 0: there is none, or it would choose all */
+    int32_t streams;    /* [T, streams * embd] f32, x is the first of them in a layer; 0: only x */
+    int32_t routes;     /* made at the start of the layer; 0: its router reads a norm */
+    int32_t chosen;     /* positions chosen by the last indexer; 0: none, or all positions */
 } builder;
 
 static inline void add(builder *b, mnem_graph_node node) {
@@ -39,7 +39,7 @@ static inline int32_t value_2d(builder *b, const char *name, mnem_type type, int
     return id;
 }
 
-/* 0 for a vector that the model doesn't have. */
+/* 0: the model doesn't have this vector. */
 static inline int32_t vector(builder *b, const mnem__vector *v) {
     if (v->tensor < 0) return 0;
     const mnem_tensor desc = mnem_tensor_1d(MNEM_TYPE_F32, v->n);
@@ -56,14 +56,15 @@ static inline int32_t layer_bias(builder *b, mnem__role role) {
     return layer_vector(b, mnem__role_get(role)->bias);
 }
 
-/* The layers of an encoder have their keys and values in the same place, one after another, and so
- * have those that are programs by themselves. */
+/* The layers of an encoder use the same place for keys and values, one after another; so do
+ * layers that are separate programs. */
 static inline int32_t layer_pages(const builder *b) {
     const int32_t layer = mnem__layer_keys(b->t, b->layer);
     return b->t->encoder || b->alone ? 0 : layer - b->t->part_begin;
 }
 
-/* States of layers that attend, too, come behind the keys and values of all that are here. */
+/* In layers with both attention and a state, states come behind the keys and values of all
+ * layers here. */
 static inline int32_t layer_states(const builder *b) {
     const int32_t layers = mnem__layers_end(b->t) - b->t->part_begin;
     return layer_pages(b) + (b->t->state_beside && !b->alone ? layers : 0);
@@ -100,12 +101,12 @@ static inline bool wants_a8(const builder *b, int32_t handle) {
     return mnem_matmul_input(matrix_info(b, handle).type) == MNEM_TYPE_A8;
 }
 
-/* Adapters read f32 beside whatever their matrix reads, and so does a tap. */
+/* Adapters and taps read f32, besides the type that the matrix reads. */
 static inline bool wants_f32_too(const builder *b, int32_t handle) {
     return b->o->keep_inputs || mnem__adapter_set_has(b->o->adapters, handle);
 }
 
-/* In which type what comes before a matrix is best made. */
+/* The best type for the input of a matrix. */
 static inline mnem_type type_before(const builder *b, int32_t handle) {
     return wants_a8(b, handle) && !wants_f32_too(b, handle) ? MNEM_TYPE_A8 : MNEM_TYPE_F32;
 }
@@ -114,7 +115,7 @@ static inline inputs made_in(mnem_type type, int32_t value) {
     return type == MNEM_TYPE_A8 ? (inputs){.a8 = value} : (inputs){.f32 = value};
 }
 
-/* What was made, with the form that the matrix reads. */
+/* The activations with the form that the matrix reads added. */
 static inline inputs inputs_of(builder *b, int32_t handle, inputs made) {
     if (!wants_a8(b, handle) || made.a8) return made;
     made.a8 = value_2d(b, "made a8", MNEM_TYPE_A8, matrix_info(b, handle).shape[1]);
@@ -122,7 +123,7 @@ static inline inputs inputs_of(builder *b, int32_t handle, inputs made) {
     return made;
 }
 
-/* Matrices of one tensor, below each other. */
+/* Matrices that are stacked in one tensor. */
 static inline mnem_tensor matrices_desc(const builder *b, int32_t handle) {
     const mnem_tensor_info info = matrix_info(b, handle);
     return mnem_tensor_packed(info.type, info.shape[0] * info.shape[1], info.shape[2]);
@@ -145,63 +146,63 @@ static inline void add_matmul(builder *b, int32_t handle, inputs in, int32_t bia
     mnem__adapter_set_add(b->o->adapters, b->graph, &adapted);
 }
 
-/* What all parts have of columns that are made in [T, n] in, where the model is cut; out may have
- * in's bytes (transformer_gather.c). */
+/* Gathers the columns [T, n] of all parts, if the model is divided by rows; out may share in's
+ * bytes (transformer_gather.c). */
 void mnem__add_gather(builder *b, mnem__gathers what, int32_t in, int32_t out);
-/* The same of what attention makes, or of an activation, for the matrix behind it. */
+/* The same for the result of attention or of an activation, as the input of the next matrix. */
 inputs mnem__add_gathered(builder *b, mnem__gathers what, int32_t handle, inputs made);
-/* The same of [T, used E] f32, what experts make, in its place. */
+/* The same for the experts' results [T, used E] f32, in place. */
 void mnem__add_gather_experts(builder *b, int32_t made, int32_t routes);
 /* The columns of [T, n] f32 that are this part's. */
 int32_t mnem__own_columns(builder *b, mnem__gathers what, int32_t of, int64_t n);
 
-/* norm(x) for the matrices first to last; f32: in that, whatever they read. */
+/* norm(x) for the matrices first to last; f32: in f32 in any case. */
 inputs mnem__add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, int32_t last,
                       bool f32);
 
 /* x itself for the matrices first to last. */
 inputs mnem__add_stream(builder *b, int32_t first, int32_t last);
 
-/* Of an activation in this layer: of routed experts', or of the others; 0: none. */
+/* The limit of an activation in this layer, for routed experts or others; 0: none. */
 float mnem__add_limit(const builder *b, bool experts);
-/* x *= factor; 0: there is none. */
+/* x *= factor; 0: no factor. */
 void mnem__add_scale(builder *b, int32_t x, float factor);
-/* The hidden rows, normed: encoders have that in the place of norms before products. */
+/* Normalizes the hidden rows, as encoders do instead of normalizing before products. */
 void mnem__add_sum_norm(builder *b, int32_t weight, int32_t bias);
 
-/* What a part's matrices make of norm(x): [T, rows] f32 each, as many as there are. */
+/* The products of a part's matrices with norm(x): [T, rows] f32 each; returns their number. */
 int mnem__add_products(builder *b, const mnem__layer_part *part, int32_t *out);
 
-/* What a layer with a state gives, for the matrix behind it (transformer_states.c,
+/* The result of a layer with a state, as the input of the next matrix (transformer_states.c,
  * transformer_scan.c). */
 inputs mnem__add_state(builder *b, const mnem__layer_part *part);
 inputs mnem__add_scan(builder *b, const mnem__layer_part *part);
 
-/* What tokens have for each layer (transformer_layer_rows.c): b->layer_rows, and a part that
- * gates those of this layer. */
+/* Per-layer embeddings (transformer_layer_rows.c): makes b->layer_rows; adds the gated part of this
+ * layer. */
 void mnem__add_layer_rows(builder *b);
 inputs mnem__add_layer_gate(builder *b, const mnem__layer_part *part);
 
-/* Streams of residuals (transformer_streams.c): made of the embedding; before a layer; behind its
- * feed-forward; what it has for each token added; and their mean, x. */
+/* Residual streams (transformer_streams.c): made from the embedding; before a layer; after its
+ * feed-forward; the addition of its per-layer embeddings; the mean x of all streams. */
 void mnem__add_streams(builder *b);
 void mnem__add_prediction(builder *b);
 void mnem__add_correction(builder *b);
 void mnem__add_to_streams(builder *b, int32_t made);
 void mnem__add_mean(builder *b);
-/* Of a gate only what is far above its mean, in layers that do so. */
+/* Sets a gate to 0 except far above its mean, in sparse layers. */
 void mnem__add_cut(builder *b, int32_t gate);
-/* A product of low rank beside attention: [T, laurel]. Both read the same norm, which is added,
- * too; then the sum of the three is scaled. */
+/* A low-rank product parallel to attention (Laurel): [T, laurel]. Both read the same normalized
+ * x, which is added too; then the sum of the three is scaled. */
 inputs mnem__add_laurel(builder *b, const mnem__layer_part *part);
 void mnem__add_laurel_sum(builder *b);
 
-/* All parts of the layer b->layer (transformer_layer.c). */
+/* Adds all parts of layer b->layer (transformer_layer.c). */
 void mnem__add_layer(builder *b);
 
-/* What the router of such a part chooses by x, [T, 2 k]. */
+/* The choice of a part's router by x, [T, 2 k]. */
 int32_t mnem__add_early_route(builder *b, const mnem__layer_part *part);
-/* A part with a router (transformer_mixture.c): x += the sum over a token's experts. */
+/* Adds a part with a router (transformer_mixture.c): x += the sum over a token's experts. */
 void mnem__add_mixture(builder *b, const mnem__layer_part *part);
 
 /* Attention through a latent (transformer_latent.c): [T, heads * value_dim] f32. */

@@ -1,25 +1,26 @@
-/* hf_family.h: what a family's folders look like, as data: one row of hf_families.c each.
+/* hf_family.h: the folders of families as data: a row of hf_families.c per family.
  *
- * A row says which classes config.json may name, how they are called in GGUF files, where tensors
- * go by what their names end with, which keys are written from which members, and what is done to
- * rows and numbers on the way. Whoever adds a family adds a row; nothing else knows one by name. */
+ * A row has the classes that config.json may name, the architecture's name in GGUF files, the
+ * tensors' names by their suffixes, the keys and the members of config.json that they come from,
+ * and the conversions of rows and numbers. A new family is a new row; no other code names a
+ * family. */
 #ifndef MNEM_SRC_MODEL_IMPORT_FAMILIES_HF_FAMILY_H
 #define MNEM_SRC_MODEL_IMPORT_FAMILIES_HF_FAMILY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What is done to a tensor that goes to a name. */
+/* The conversion of a tensor. */
 typedef enum mnem__hf_how {
     MNEM__HF_AS_IS,
-    MNEM__HF_TURN_Q, /* rows of each head: halves become neighbours */
+    MNEM__HF_TURN_Q, /* rows of each head: halves are interleaved */
     MNEM__HF_TURN_K,
-    MNEM__HF_TRANSPOSE, /* a matrix; a vector of the same name stays */
-    MNEM__HF_CUT_VOCAB, /* rows behind the vocabulary go */
-    MNEM__HF_STACK,     /* of an expert, whose number is '*': all of a layer's in one */
-    MNEM__HF_SQUEEZE,   /* [rows, 1, columns] is [rows, columns] */
-    /* [experts, 2 n]: numbers of two tensors in turns; [experts, columns, rows], and with rows of
-     * two tensors in turns; the same as blocks of MXFP4, rows first. */
+    MNEM__HF_TRANSPOSE, /* transposes a matrix; a vector of the same name is unchanged */
+    MNEM__HF_CUT_VOCAB, /* drops rows behind the vocabulary */
+    MNEM__HF_STACK,     /* stacks a layer's experts, whose number is '*' */
+    MNEM__HF_SQUEEZE,   /* [rows, 1, columns] becomes [rows, columns] */
+    /* [experts, 2 n]: two interleaved tensors; [experts, columns, rows], also with two
+     * interleaved tensors; the same as blocks of MXFP4, rows first. */
     MNEM__HF_EVEN,
     MNEM__HF_ODD,
     MNEM__HF_EACH_TRANSPOSED,
@@ -28,59 +29,59 @@ typedef enum mnem__hf_how {
     MNEM__HF_BLOCKS_ALL,
     MNEM__HF_BLOCKS_EVEN,
     MNEM__HF_BLOCKS_ODD,
-    /* The first half of the rows, the second, all of them; of each expert where there are such,
-     * which may be stored columns first. */
+    /* The first half of the rows, the second half, all rows; per expert if there are experts,
+     * which may be stored with columns first. */
     MNEM__HF_HALF_1,
     MNEM__HF_HALF_2,
     MNEM__HF_HALVES,
-    MNEM__HF_HEAD_KEYS, /* of each head: what makes keys, transposed */
+    MNEM__HF_HEAD_KEYS, /* per head: the part for keys, transposed */
     MNEM__HF_HEAD_VALUES,
-    /* Of a scan: -exp of each number; numbers as a column; a row of them for each group. Of a scan
-     * by heads decays are a column, too. */
+    /* Of a scan: -exp of each number; numbers as a column; a row of them per group. Decays of a
+     * scan by heads are a column too. */
     MNEM__HF_DECAY,
     MNEM__HF_COLUMN,
     MNEM__HF_GROUPS,
-    /* Of a delta net: value heads, which lie group by group there, tiled over the groups: of rows,
-     * of those behind queries and keys, of columns, of -exp of each number. */
+    /* Of a delta net, whose folders have value heads group by group: tiles them over the groups,
+     * in rows, in rows behind queries and keys, in columns, in -exp of each number. */
     MNEM__HF_TILE,
     MNEM__HF_TILE_BEHIND_KEYS,
     MNEM__HF_TILE_COLUMNS,
     MNEM__HF_TILE_DECAY,
-    /* Of one whose heads stay group by group: of the rows of each group what makes queries, keys
-     * and values, each of all groups together; what makes gates; -exp of each number. */
+    /* Of a delta net whose heads stay group by group: the rows of queries, keys and values, each
+     * of all groups together; the rows of gates; -exp of each number. */
     MNEM__HF_GROUP_QKV,
     MNEM__HF_GROUP_GATES,
     MNEM__HF_GROUP_DECAY,
-    MNEM__HF_KDA_CONV,    /* [n, 1, length], or [n, length], is [1, n, 1, length] */
-    MNEM__HF_BARE,        /* its name here ends as `to` does */
-    MNEM__HF_TIED_OUTPUT, /* the output matrix, where none stands by itself */
-    /* Of queries, keys and values below each other: one of them; heads of the first two turned. */
+    MNEM__HF_KDA_CONV,    /* [n, 1, length] or [n, length] becomes [1, n, 1, length] */
+    MNEM__HF_BARE,        /* its GGUF name ends like `to` */
+    MNEM__HF_TIED_OUTPUT, /* the output matrix, if there is no separate one */
+    /* One of stacked queries, keys and values; heads of the first two are interleaved. */
     MNEM__HF_QKV_Q,
     MNEM__HF_QKV_K,
     MNEM__HF_QKV_V,
-    /* Of matrix number 0 of three, all of them in one; and rows of zeros up to the vocabulary. */
+    /* Three matrices as one, named by number 0; rows of zeros up to the vocabulary. */
     MNEM__HF_SERIES,
     MNEM__HF_PAD_VOCAB,
-    MNEM__HF_DROP /* belongs to no model that runs */
+    MNEM__HF_DROP /* not used by any supported model */
 } mnem__hf_how;
 
-/* What stands between "layers.N." (or nothing) and ".weight" or ".bias" (or nothing), there and
- * here; `to` may say the end itself. Rows of one `from` that follow each other make several tensors
- * of one. Tables end with an empty row. */
+/* The parts of names between "layers.N." (if present) and ".weight" or ".bias" (if present), in
+ * folders and in GGUF files; `to` may include the suffix. Consecutive rows with the same `from`
+ * make several tensors of one. Tables end with an empty row. */
 typedef struct mnem__hf_name {
     const char *from, *to;
     mnem__hf_how how;
 } mnem__hf_name;
 
-/* What numbers of a tensor are multiplied with: members of config.json, 1 where it is silent. Of a
- * list element `at`; at below 0: of a number, or of a list the parts of what a scan of Mamba 2
- * reads (gates, x, B, C, steps), an element each. Tables end with an empty row. */
+/* A factor on a tensor's numbers: members of config.json, 1 if absent. at: the element of a
+ * list; below 0: a number, or a list with an element per part of the input of a Mamba 2 scan
+ * (gates, x, B, C, steps). Tables end with an empty row. */
 typedef struct mnem__hf_factor {
-    const char *to, *first, *second; /* second: NULL, none */
+    const char *to, *first, *second; /* second: NULL: none */
     int at;
 } mnem__hf_factor;
 
-/* Keys, in groups that a family has or hasn't (hf_keys.c). */
+/* The groups of keys that a family can have (hf_keys.c). */
 typedef enum mnem__hf_keys {
     MNEM__HF_BLOCKS = 1 << 0,
     MNEM__HF_CONTEXT = 1 << 1,
@@ -91,25 +92,25 @@ typedef enum mnem__hf_keys {
     MNEM__HF_BASE = 1 << 6,    /* of RoPE, also of layers with windows */
     MNEM__HF_RMS_EPSILON = 1 << 7,
     MNEM__HF_EPSILON = 1 << 8,
-    MNEM__HF_HEAD_DIM = 1 << 9, /* where config.json has it */
+    MNEM__HF_HEAD_DIM = 1 << 9, /* if config.json has it */
     MNEM__HF_VOCAB = 1 << 10,
     MNEM__HF_ROPE_DIMS = 1 << 11, /* of a head, times partial_rotary_factor */
-    MNEM__HF_WINDOW = 1 << 12,    /* 0 where there is none */
-    MNEM__HF_PATTERN = 1 << 13,   /* the window, and a flag for each layer */
+    MNEM__HF_WINDOW = 1 << 12,    /* 0: none */
+    MNEM__HF_PATTERN = 1 << 13,   /* the window, and a flag per layer */
     MNEM__HF_ATTENTION_CAP = 1 << 14,
     MNEM__HF_LOGIT_CAP = 1 << 15,
-    MNEM__HF_SCALES = 1 << 16,      /* Granite's four */
-    MNEM__HF_TEMPERATURE = 1 << 17, /* Ministral's, and YaRN's multiplier */
-    MNEM__HF_ORIGINAL = 1 << 18,    /* the context before scaling */
-    MNEM__HF_FF_OF_EMBD = 1 << 19,  /* feed-forward is 4 * embedding where nothing says otherwise */
-    MNEM__HF_EXPERTS = 1 << 20,    /* how many, how many of them a token takes, how wide they are */
-    MNEM__HF_SHORT_CONV = 1 << 21, /* its length; and what follows from the kinds of layers */
-    MNEM__HF_GATING = 1 << 22,     /* how a token's experts are chosen and weighed */
-    MNEM__HF_FF_EXPERTS = 1 << 23, /* intermediate_size is an expert's */
-    MNEM__HF_LATENT = 1 << 24,     /* of DeepSeek: widths, and what of a head is turned */
-    MNEM__HF_ENCODER = 1 << 25,    /* tokens see the whole text; how it is pooled */
+    MNEM__HF_SCALES = 1 << 16,       /* Granite's four */
+    MNEM__HF_TEMPERATURE = 1 << 17,  /* Ministral's, and YaRN's multiplier */
+    MNEM__HF_ORIGINAL = 1 << 18,     /* the context before scaling */
+    MNEM__HF_FF_OF_EMBD = 1 << 19,   /* feed-forward is 4 * embedding by default */
+    MNEM__HF_EXPERTS = 1 << 20,      /* their number, the number per token, their width */
+    MNEM__HF_SHORT_CONV = 1 << 21,   /* its length; and the kinds of layers */
+    MNEM__HF_GATING = 1 << 22,       /* the routing of experts and their weights */
+    MNEM__HF_FF_EXPERTS = 1 << 23,   /* intermediate_size is an expert's */
+    MNEM__HF_LATENT = 1 << 24,       /* of DeepSeek: widths, and the part of a head with RoPE */
+    MNEM__HF_ENCODER = 1 << 25,      /* tokens see the whole text; its pooling */
     MNEM__HF_SCORE_SCALE = 1 << 26,  /* scores times query_pre_attn_scalar^-1/2 */
-    MNEM__HF_SECTIONS = 1 << 27,     /* of RoPE, by places in images; what is added to layers */
+    MNEM__HF_SECTIONS = 1 << 27,     /* of RoPE, for positions in images; additions to layers */
     MNEM__HF_LEADING = 1 << 28,      /* dense layers before those with experts, shared experts */
     MNEM__HF_LOGIT_FACTOR = 1 << 29, /* Cohere's: logits times logit_scale */
     MNEM__HF_USUAL = (1 << 10) - 1   /* the first ten */
@@ -118,57 +119,59 @@ typedef enum mnem__hf_keys {
 typedef enum mnem__hf_traits {
     MNEM__HF_LLAMA3_FACTORS = 1 << 0, /* rope_type "llama3" becomes a tensor of factors */
     MNEM__HF_LONG_FACTORS = 1 << 1,   /* long_factor and short_factor become two */
-    MNEM__HF_NORM_PLUS_1 = 1 << 2,    /* a norm's weights are what is added to 1 */
-    MNEM__HF_NO_HEAD_DIM = 1 << 3,    /* config.json may have one that means nothing */
-    MNEM__HF_MAKES_HEAD_DIM = 1 << 4, /* hidden_size / num_attention_heads where nothing says it */
-    MNEM__HF_TWO_BASES = 1 << 5,      /* layers with windows have a base of their own */
-    MNEM__HF_LAYERS_BEHIND = 1 << 6, /* files may have more layers than the model, which are left */
+    MNEM__HF_NORM_PLUS_1 = 1 << 2,    /* weights of norms are stored minus 1 */
+    MNEM__HF_NO_HEAD_DIM = 1 << 3,    /* a head_dim in config.json is ignored */
+    MNEM__HF_MAKES_HEAD_DIM = 1 << 4, /* hidden_size / num_attention_heads by default */
+    MNEM__HF_TWO_BASES = 1 << 5,      /* layers with windows have another base */
+    MNEM__HF_LAYERS_BEHIND =
+        1 << 6, /* files may have more layers than the model; these are dropped */
     MNEM__HF_NO_SPACE_PREFIX = 1 << 7, /* SentencePiece puts no space before a text */
-    MNEM__HF_GLM_ENDS = 1 << 8,        /* special tokens that are known by their texts */
+    MNEM__HF_GLM_ENDS = 1 << 8,        /* special tokens are found by their texts */
     MNEM__HF_SAYS_PREFIX = 1 << 9, /* tokenizer_config.json says whether a space precedes a text */
-    MNEM__HF_SIGMOID = 1 << 10,    /* experts are weighed so where config.json says nothing */
-    MNEM__HF_MXFP4 = 1 << 11,      /* weights may be quantized so */
-    MNEM__HF_NORMALIZED = 1 << 12, /* weights of experts sum to 1 where no key says it */
-    MNEM__HF_YARN_UNROUNDED = 1 << 13, /* the bounds of YaRN's ramp */
-    MNEM__HF_SCALED = 1 << 14, /* the class scales RoPE where config.json has no parameters */
-    MNEM__HF_GLM_MASK_ENDS = 1 << 15, /* the same, and texts begin with [gMASK] */
-    MNEM__HF_HUNYUAN = 1 << 16,       /* alpha stretches RoPE's base; eod_token_id ends a text */
-    MNEM__HF_INDEXER = 1 << 17,       /* which positions a token sees, and in which layers */
-    MNEM__HF_DELTA = 1 << 18,         /* of a delta net: its sizes, which layers have one */
-    MNEM__HF_SCAN = 1 << 19,          /* layers are selective scans, which have keys of their own */
-    MNEM__HF_KINDS = 1 << 20,         /* Gemma 4: layers with a window differ from the others */
-    MNEM__HF_MERGED = 1 << 21,        /* SentencePiece's tokens with merges, as "gemma4" */
-    MNEM__HF_LLAMA4 = 1 << 22,        /* chunks, temperature, which layers have experts */
-    MNEM__HF_ONE_PART = 1 << 23,      /* of each layer: a list or a letter says which */
-    MNEM__HF_GROUPED = 1 << 24,       /* experts are chosen by groups, though no member says how */
-    MNEM__HF_HEAD_KINDS = 1 << 25,    /* numbers of heads by layer */
-    MNEM__HF_STEP = 1 << 26,          /* Step 3.5: kinds of layers, experts, limits */
-    MNEM__HF_STREAMS = 1 << 27,       /* Gemma 3n: of residuals, several; how sparse layers are */
+    MNEM__HF_SIGMOID = 1 << 10,    /* the default of experts' weights */
+    MNEM__HF_MXFP4 = 1 << 11,      /* weights may be MXFP4 */
+    MNEM__HF_NORMALIZED = 1 << 12, /* weights of experts add up to 1 by default */
+    MNEM__HF_YARN_UNROUNDED = 1 << 13, /* of the bounds of YaRN's ramp */
+    MNEM__HF_SCALED = 1 << 14,         /* the class scales RoPE by default */
+    MNEM__HF_GLM_MASK_ENDS = 1 << 15,  /* the same, and texts begin with [gMASK] */
+    MNEM__HF_HUNYUAN = 1 << 16,        /* alpha stretches RoPE's base; eod_token_id ends a text */
+    MNEM__HF_INDEXER = 1 << 17,        /* the positions that a token sees, and in which layers */
+    MNEM__HF_DELTA = 1 << 18,          /* of a delta net: its sizes and layers */
+    MNEM__HF_SCAN = 1 << 19,           /* layers are selective scans, with other keys */
+    MNEM__HF_KINDS = 1 << 20,          /* Gemma 4: layers with a window differ from the others */
+    MNEM__HF_MERGED = 1 << 21,         /* SentencePiece's tokens with merges, as "gemma4" */
+    MNEM__HF_LLAMA4 = 1 << 22,         /* chunks, temperature, layers with experts */
+    MNEM__HF_ONE_PART = 1 << 23,       /* layers of one part each, by a list or letters */
+    MNEM__HF_GROUPED = 1 << 24,        /* experts are chosen by groups, without a member for it */
+    MNEM__HF_HEAD_KINDS = 1 << 25,     /* numbers of heads by layer */
+    MNEM__HF_STEP = 1 << 26,           /* Step 3.5: kinds of layers, experts, limits */
+    MNEM__HF_STREAMS = 1 << 27,        /* Gemma 3n: residual streams, sparsity of layers */
 } mnem__hf_traits;
 
 #define MNEM__HF_EXPERT_COUNT                                                                      \
     "num_local_experts num_experts n_routed_experts moe_num_experts moe_num_primary_experts"
 
 typedef struct mnem__hf_family {
-    const char *classes; /* a space between two: config.json's architectures */
+    const char *classes; /* separated by spaces: config.json's architectures */
     const char *architecture;
-    const mnem__hf_name *names; /* before the common ones; NULL: only those */
+    const mnem__hf_name *names; /* come before the common ones; NULL: only those */
     unsigned keys, traits;
-    const struct mnem__hf_family *dense; /* the row where config.json has no experts; NULL: this */
-    const mnem__hf_factor *factors;      /* NULL: none */
-    const char *other_type;              /* of the text's model_type `other` is the row; or NULL */
+    const struct mnem__hf_family
+        *dense;                     /* the row for a config.json without experts; NULL: this one */
+    const mnem__hf_factor *factors; /* NULL: none */
+    const char *other_type; /* `other` is the row for a text with this model_type; or NULL */
     const struct mnem__hf_family *other;
-    const char *pre; /* usual names of its pre-tokenizers, where several mean the same */
+    const char *pre; /* the usual names of its pre-tokenizers, among equivalent ones */
 } mnem__hf_family;
 
 /* NULL: none. */
 const mnem__hf_family *mnem__hf_family_find(const char *class_name);
-/* The first that becomes this architecture; NULL: none. */
+/* The first family with this architecture; NULL: none. */
 const mnem__hf_family *mnem__hf_family_of(const char *architecture);
-/* The row for base, of a layer or outside; NULL. */
+/* The row for base, in a layer or outside; NULL: none. */
 const mnem__hf_name *mnem__hf_name_find(const mnem__hf_family *family, bool in_layer,
                                         const char *base, size_t n);
-/* Whether word stands in a list of words. */
+/* Whether a list of words contains word. */
 bool mnem__hf_has_word(const char *words, const char *word);
 
 #endif

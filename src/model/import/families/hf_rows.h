@@ -1,5 +1,5 @@
-/* hf_rows.h: the words that rows of members begin with, and the tables of rows beside those of
- * hf_families.c and hf_members.c. */
+/* hf_rows.h: macros for rows of members, and the tables of rows besides those of hf_families.c and
+ * hf_members.c. */
 #ifndef MNEM_SRC_MODEL_IMPORT_FAMILIES_HF_ROWS_H
 #define MNEM_SRC_MODEL_IMPORT_FAMILIES_HF_ROWS_H
 
@@ -32,7 +32,7 @@
 
 /* ---- names that several families have ---- */
 
-/* Of experts with a number each, and of what every token uses beside them. */
+/* Numbered experts, and shared ones. */
 #define STACKED                                                                                    \
     {"mlp.experts.*.down_proj", "ffn_down_exps", MNEM__HF_STACK},                                  \
         {"mlp.experts.*.gate_proj", "ffn_gate_exps", MNEM__HF_STACK}, {                            \
@@ -62,20 +62,20 @@ typedef struct mnem__hf_table {
     int families_count, members_count;
 } mnem__hf_table;
 
-/* Without experts (hf_dense.c), with them (hf_mixtures.c), with them in some layers only
- * (hf_leading.c), and a latent, too (hf_latents.c); with states: delta rules (hf_delta_nets.c) and
- * scans (hf_states.c). */
+/* Families without experts (hf_dense.c), with experts (hf_mixtures.c), with experts in some
+ * layers (hf_leading.c), and with latent attention (hf_latents.c); with states: delta nets
+ * (hf_delta_nets.c) and scans (hf_states.c). */
 extern const mnem__hf_table mnem__hf_dense, mnem__hf_latents, mnem__hf_mixtures, mnem__hf_leading,
     mnem__hf_delta_nets, mnem__hf_stateful;
 /* All of these; the last is NULL. */
 extern const mnem__hf_table *const mnem__hf_tables[];
 
-/* Mistral 4, which folders of Mistral3 may have. */
+/* Mistral 4, which folders of class Mistral3 may contain. */
 extern const mnem__hf_family mnem__hf_mistral4;
 extern const mnem__hf_fixed mnem__hf_mistral4_fixed[];
 extern const mnem__hf_default mnem__hf_mistral4_defaults[];
 
-/* What the tables share: DeepSeek's names, values for which SiLU is computed. */
+/* Shared by the tables: DeepSeek's names, and the values that mean SiLU. */
 extern const mnem__hf_name mnem__hf_deepseek_names[], mnem__hf_turned_names[];
 
 #endif

@@ -11,9 +11,9 @@
 
 #include "model/json/json_tree.h"
 
-/* A type that no weight has here; dtype says which. */
+/* A type that no weight can have here; dtype has its name. */
 enum { MNEM__ST_OTHER = MNEM_TYPE_A8 };
-/* Of a tensor; convolutions over images and time, which are not read, have 5. */
+/* The most dimensions; convolutions over images and time, which are not read, have 5. */
 enum { MNEM__ST_DIMS = 8 };
 
 typedef struct mnem__st_tensor {
@@ -35,18 +35,19 @@ typedef struct mnem__safetensors {
     mnem__arena arena; /* names */
 } mnem__safetensors;
 
-/* Opens what a folder has; close in any case. MNEM_UNSUPPORTED: pickled weights only;
- * MNEM_BAD_FILE: a header that lies, an index that names what isn't there. */
+/* Opens all files of a folder; call close in any case. MNEM_UNSUPPORTED: only pickled weights;
+ * MNEM_BAD_FILE: an invalid header, or an index that names a missing tensor. */
 mnem_status mnem__safetensors_open(const char *folder, mnem__safetensors *st);
 /* Opens one file of a folder. */
 mnem_status mnem__safetensors_open_one(const char *folder, const char *name, mnem__safetensors *st);
 void mnem__safetensors_close(mnem__safetensors *st);
 
-/* Bytes [offset, offset + bytes) of a tensor. MNEM_IO; MNEM_BAD_FILE: the file was written to. */
+/* Reads bytes [offset, offset + bytes) of a tensor. MNEM_IO; MNEM_BAD_FILE: the file was
+ * changed. */
 mnem_status mnem__st_read(const mnem__safetensors *st, const mnem__st_tensor *tensor,
                           uint64_t offset, uint64_t bytes, void *out);
 
-/* "FOLDER/NAME"; MNEM_INVALID when it is too long. */
+/* Makes "FOLDER/NAME"; MNEM_INVALID: it is too long. */
 mnem_status mnem__folder_path(const char *folder, const char *name, char path[PATH_MAX]);
 
 #endif
