@@ -1,11 +1,12 @@
-/* checkpoint_format.h: the bytes of a checkpoint; little-endian, every place a multiple of 64.
+/* checkpoint_format.h: the format of a checkpoint; little-endian, every position a multiple of
+ * 64.
  *
  *     [ header 64 ][ rows 96 each ][ 0 ][ section ][ 0 ][ section ][ 0 ] ...
  *
- * Rows come in the order of the sections, which follow each other without gaps but for zeros up to
- * 64. A number has no section: its eight bytes stand in the row. So there is one file for each list
- * of entries, and every byte of it is under a checksum: of the header, of the rows, or of the
- * section with the zeros behind it (those behind the rows belong to the rows). */
+ * Rows are in the order of the sections, which are contiguous except for zeros up to 64. A
+ * number has no section: its eight bytes are in the row. So a list of entries has exactly one
+ * file, and a checksum covers every byte of it: that of the header, of the rows, or of the
+ * section, each with the zeros behind it. */
 #ifndef MNEM_SRC_TRAIN_CHECKPOINT_CHECKPOINT_FORMAT_H
 #define MNEM_SRC_TRAIN_CHECKPOINT_CHECKPOINT_FORMAT_H
 
@@ -29,7 +30,7 @@ typedef struct mnem__checkpoint_header {
 _Static_assert(sizeof(mnem__checkpoint_header) == 64, "as written");
 
 typedef struct mnem__checkpoint_row {
-    char name[MNEM__CHECKPOINT_NAME]; /* zeros behind */
+    char name[MNEM__CHECKPOINT_NAME]; /* padded with zeros */
     uint32_t type, zero;
     uint64_t place;    /* of the section in the file; or the number */
     uint64_t bytes;    /* of the section without the zeros behind; 8 of a number */

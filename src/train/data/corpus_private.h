@@ -3,9 +3,9 @@
  *     [ cache_head | source, name ] ... | tokens ...        little endian
  *     0                                 head.header_bytes   .. end of file
  *
- * A name is padded with zeros to a multiple of 8 bytes. The header's checksum counts itself as 0
- * (corpus.c). A cache of rows (version 2) has behind the tokens, for each row, the place behind its
- * last token, a u64; and a token that is counted has its highest bit set. */
+ * A name is padded with zeros to a multiple of 8 bytes. The header's checksum treats itself as 0
+ * (corpus.c). A cache of rows (version 2) has, behind the tokens, the end of each row as a u64;
+ * tokens that count for the loss have their highest bit set. */
 #ifndef MNEM_SRC_TRAIN_DATA_CORPUS_PRIVATE_H
 #define MNEM_SRC_TRAIN_DATA_CORPUS_PRIVATE_H
 
@@ -46,11 +46,11 @@ struct mnem_corpus {
     bool made;
 };
 
-/* The bit of a token that is counted; 0: it is text. */
+/* The bit of a token that counts; 0: the cache is one text. */
 static inline uint32_t mnem__cache_mark(const mnem__cache_head *h) {
     return h->version != MNEM__CORPUS_ROWS ? 0 : h->width == 2 ? 1u << 15 : 1u << 31;
 }
-/* Of the index of rows. */
+/* The position of the index of rows. */
 static inline uint64_t mnem__cache_index_at(const mnem__cache_head *h) {
     return h->header_bytes + h->tokens * h->width;
 }
@@ -58,20 +58,20 @@ static inline uint64_t mnem__cache_index_at(const mnem__cache_head *h) {
 uint64_t mnem__cache_header_checksum(const void *header, uint64_t bytes);
 
 /* ---- corpus.c ---- */
-/* Does the cache have rows, and not one text? */
+/* Whether the cache has rows, instead of one text. */
 static inline bool mnem__corpus_has_rows(const mnem_corpus_options *options) {
     return options->rows.next && !options->rows.joined;
 }
-/* Who turns files into tokens: the tokenizer's checksum, and of rows their key. */
+/* Identifies how files become tokens: the tokenizer's checksum, and the key of rows. */
 uint64_t mnem__corpus_maker(const mnem_corpus_options *options);
 mnem_status mnem__corpus_read_at(const mnem_corpus *corpus, uint64_t at, void *out, uint64_t n);
-/* As mnem_corpus_read, but a token that isn't counted is its complement, below zero. */
+/* Like mnem_corpus_read, but a token that doesn't count is its complement, below zero. */
 mnem_status mnem__corpus_read_marked(const mnem_corpus *corpus, uint64_t first, uint64_t count,
                                      int32_t *ids);
 
 /* ---- corpus_rows.c ---- */
-/* Counts the rows and finds the longest; MNEM_BAD_FILE when they don't make up the tokens. The
- * index is added to sum, unless that is NULL. */
+/* Counts the rows and finds the longest; MNEM_BAD_FILE: they don't cover the tokens. Adds the
+ * index to sum, unless that is NULL. */
 mnem_status mnem__corpus_rows_check(mnem_corpus *corpus, mnem__checksum *sum);
 
 /* ---- corpus_make.c ---- */

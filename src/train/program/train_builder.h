@@ -1,4 +1,4 @@
-/* train_builder.h: what builds a graph of a micro-batch, node by node.
+/* train_builder.h: builds the graph of a micro-batch, node by node.
  *
  *     train_builder.c   values, parameters, operators that every part has
  *     train_layer.c     a layer: attention and feed-forward
@@ -16,7 +16,7 @@ typedef struct mnem__train_builder {
     int64_t tokens;
     mnem_type number; /* of weights, gradients, losses: F32, or F64 with F64 */
     int32_t layer;
-    int32_t table;             /* angles of rope; 0: heads don't turn */
+    int32_t table;             /* angles of RoPE; 0: no RoPE */
     int32_t embedding, output; /* matrices; the same where they are tied */
     bool gradients;            /* whether they are wanted */
     uint32_t stream;           /* of the next dropout */
@@ -24,20 +24,20 @@ typedef struct mnem__train_builder {
 
 uint64_t mnem__train_number_bytes(const mnem__train_builder *b);
 void mnem__train_add(mnem__train_builder *b, mnem_graph_node node);
-/* [T, n] of the type of activations. */
+/* Adds a value [T, n] in the type of activations. */
 int32_t mnem__train_value(mnem__train_builder *b, const char *name, int64_t n);
 
 /* ---- parameters ---- */
 
-/* rows of parameters from first on, side by side in the layout, as one tensor. rows 0: a vector. */
+/* Rows of parameters from first on, contiguous in the layout, as one tensor. rows 0: a vector. */
 int32_t mnem__train_parameter(mnem__train_builder *b, const mnem__train_param *first, int64_t rows,
                               int64_t n);
 int32_t mnem__train_frozen_tensor(mnem__train_builder *b, const mnem__train_frozen *f, int slot);
-/* Of the layer that is built, or outside of layers. */
+/* A matrix or vector of the current layer, or outside layers. */
 int32_t mnem__train_matrix(mnem__train_builder *b, mnem__role role);
 int32_t mnem__train_vector(mnem__train_builder *b, mnem__role role); /* 0: the model has none */
 
-/* What a teacher of this width says: mnem__train_taught_at's layer. */
+/* The teacher's states of this width; layer: as in mnem__train_taught_at. */
 int32_t mnem__train_taught(mnem__train_builder *b, int64_t width, int32_t layer);
 
 /* ---- operators ---- */
@@ -49,11 +49,11 @@ int32_t mnem__train_product(mnem__train_builder *b, const char *name, int32_t x,
 int32_t mnem__train_sum(mnem__train_builder *b, const char *name, int32_t x, int32_t y);
 int32_t mnem__train_sum_to(mnem__train_builder *b, int32_t x, int32_t y, int32_t out);
 int32_t mnem__train_dropout(mnem__train_builder *b, int32_t x);
-/* For the backward pass: where the layer keeps such values, or in every way. */
+/* Keeps a value for the backward pass: if the layer keeps such values, or always. */
 void mnem__train_keep_if(mnem__train_builder *b, mnem_train_keep what, int32_t tensor);
 void mnem__train_keep_always(mnem__train_builder *b, int32_t tensor);
 
-/* The layer b->layer on x: [T, embd] to [T, embd]. */
+/* Applies layer b->layer to x: [T, embd] to [T, embd]. */
 int32_t mnem__train_layer(mnem__train_builder *b, int32_t x);
 
 #endif

@@ -1,15 +1,15 @@
-/* train_shape.h: which parameters a model has, and where each lies in the flat blocks.
+/* train_shape.h: the parameters of a model, and their positions in the flat blocks.
  *
- * Weights and gradients have one layout: matrices row by row, one parameter behind another, those
- * that are multiplied together side by side, so that q and k, or gate and up, are one matrix:
+ * Weights and gradients have the same layout: matrices row by row, parameters contiguous, and
+ * those that are multiplied together adjacent, so that q and k, or gate and up, are one matrix:
  *
  *     [embedding | position | layer 0: norm q k v o norm gate up down | layer 1 ... | last norm]
  *
- * With low-rank adapters these are the parameters, and the model's own tensors lie in a block of
- * their own, in the types of the file:
+ * With low-rank adapters the parameters are those of the adapters, and the model's tensors lie
+ * in a separate block, in the types of the file:
  *
  *     [layer 0: q's A, B, k's A, B ... | layer 1 ...]   [embedding | layer 0: norm q k v ... | ...]
- */
+ * */
 #ifndef MNEM_SRC_TRAIN_PROGRAM_TRAIN_SHAPE_H
 #define MNEM_SRC_TRAIN_PROGRAM_TRAIN_SHAPE_H
 
@@ -18,7 +18,7 @@
 
 typedef enum mnem__train_init {
     MNEM__TRAIN_NORMAL,   /* deviation 0.02 */
-    MNEM__TRAIN_RESIDUAL, /* that over sqrt(2 layers) */
+    MNEM__TRAIN_RESIDUAL, /* deviation 0.02 / sqrt(2 layers) */
     MNEM__TRAIN_ONES,
     MNEM__TRAIN_ZEROS,
     MNEM__TRAIN_LORA_A, /* deviation 1 / sqrt(columns) */
@@ -31,7 +31,7 @@ typedef struct mnem__train_param {
     int dims;
     int64_t shape[2], count;
     int64_t offset;    /* in numbers */
-    int64_t gradients; /* the place of its gradients: offset, unless they are cut over ranks */
+    int64_t gradients; /* the position of its gradients: offset, unless ranks divide them */
     mnem__train_init init;
 } mnem__train_param;
 
@@ -50,10 +50,10 @@ typedef struct mnem__train_shape {
     mnem_transformer t;
     uint64_t bytes; /* of this allocation */
     int32_t params;
-    int64_t count;              /* numbers of all */
-    int32_t first[MNEM__ROLES]; /* of layer 0 or outside; -1: the model has none */
+    int64_t count;              /* numbers of all parameters */
+    int32_t first[MNEM__ROLES]; /* of layer 0 or outside layers; -1: none */
     int32_t per_layer;
-    /* With adapters; first and per_layer are those of A matrices then, each followed by its B. */
+    /* With adapters: first and per_layer are those of A matrices, each followed by its B. */
     int32_t lora_rank; /* 0: none, nothing is frozen */
     float lora_alpha;
     uint32_t lora_targets;
@@ -64,21 +64,20 @@ typedef struct mnem__train_shape {
     mnem__train_param param[];  /* [params] */
 } mnem__train_shape;
 
-/* Checks the shape and lays it out; one heap allocation, tag "train". MNEM_INVALID names the field,
- * MNEM_UNSUPPORTED what training doesn't do. */
+/* Checks the shape and lays it out; makes one heap allocation, tag "train". MNEM_INVALID names
+ * the field, MNEM_UNSUPPORTED the unsupported feature. */
 mnem_status mnem__train_shape_create(const mnem_transformer *t, mnem__train_shape **shape);
-/* The same for adapters on a model (train_lora.c). Statuses of mnem_model_transformer too. */
+/* The same for adapters of a model (train_lora.c). Also errors of mnem_model_transformer. */
 mnem_status mnem__train_shape_create_lora(const mnem_lora *lora, mnem__train_shape **shape);
-/* The same for a model of which nothing is trained. */
+/* The same for a model that isn't trained. */
 mnem_status mnem__train_shape_create_frozen(const mnem_model *model, mnem__train_shape **shape);
 void mnem__train_shape_destroy(mnem__train_shape *shape);
 
-/* A parameter of a layer (or outside: layer 0); NULL if the model has none. With adapters: A of the
- * matrix, B is the next one. */
+/* A parameter of a layer (outside layers: layer 0); NULL: none. With adapters: A of the matrix;
+ * B is the next one. */
 const mnem__train_param *mnem__train_param_get(const mnem__train_shape *shape, mnem__role role,
                                                int32_t layer);
-/* Where the tensors of a layer that isn't trained lie; layer -1: those outside of layers, which
- * come first. */
+/* The place of the frozen tensors of a layer; layer -1: those outside layers, which come first. */
 typedef struct mnem__train_stretch {
     int32_t first, end;     /* in the list */
     uint64_t offset, bytes; /* in the block of frozen weights */
@@ -86,21 +85,21 @@ typedef struct mnem__train_stretch {
 mnem__train_stretch mnem__train_stretch_get(const mnem__train_shape *shape, int32_t layer);
 /* Bytes of the largest layer. */
 uint64_t mnem__train_layer_most(const mnem__train_shape *shape);
-/* A tensor of a model file that the plan's model has: MNEM_BAD_FILE where the file hasn't. */
+/* Finds a tensor of the plan's model in a file: MNEM_BAD_FILE: it is missing. */
 mnem_status mnem__train_tensor_find(const mnem_model *model, const char *name, uint32_t *index,
                                     mnem_tensor_info *info);
-/* Bytes of a frozen one from `at` on, as they are in the file: kernels read quantized rows as they
- * are. MNEM_INVALID where the file isn't that of the shape; statuses of mnem_model_tensor_read. */
+/* Reads bytes of a frozen tensor from `at` on, unconverted: kernels read quantized rows.
+ * MNEM_INVALID: the file isn't that of the shape; errors of mnem_model_tensor_read. */
 mnem_status mnem__train_frozen_read(const mnem_model *model, const mnem__train_frozen *frozen,
                                     uint64_t at, uint64_t bytes, uint8_t *to);
-/* Of a row of it, in the file. */
+/* The bytes of a row in the file. */
 static inline uint64_t mnem__train_frozen_row(const mnem__train_frozen *frozen) {
     return mnem_type_row_bytes(frozen->type, frozen->shape[frozen->dims > 1]);
 }
-/* NULL if the model has none, or it is trained. */
+/* NULL: none, or it is trained. */
 const mnem__train_frozen *mnem__train_frozen_get(const mnem__train_shape *shape, mnem__role role,
                                                  int32_t layer);
-/* The frozen output matrix: its own, or the embedding; NULL when it is trained. */
+/* The frozen output matrix, or the embedding in its place; NULL: it is trained. */
 const mnem__train_frozen *mnem__train_output_get(const mnem__train_shape *shape);
 
 #endif

@@ -1,10 +1,11 @@
-/* teacher_stream.h: the layers of a teacher, one behind the other, from its file.
+/* teacher_stream.h: reads the layers of a teacher from its file, one after another.
  *
- *     ring   [ slot 0: the layer that runs | slot 1: the next one, being read ]      then by turns
+ *     ring   [ slot 0: the current layer   | slot 1: the next one, being read ]    alternating
  *
- * A thread reads ahead, past the last layer the first one of the next micro-batch. What isn't in a
- * layer stays in memory: the embedding and the output matrix are wanted all the time.
- * Threads: everything but the reader's own work is called by the trainer's thread. */
+ * A thread reads ahead; after the last layer it continues with the first one, for the next
+ * micro-batch. Tensors outside layers stay in memory: the embedding and the output matrix are
+ * always needed. Threads: everything but the reader's own work is called by the trainer's
+ * thread. */
 #ifndef MNEM_SRC_TRAIN_TEACHER_TEACHER_STREAM_H
 #define MNEM_SRC_TRAIN_TEACHER_TEACHER_STREAM_H
 
@@ -28,10 +29,10 @@ typedef struct mnem__teacher_stream {
     mnem__thread thread; /* map NULL: not started */
 } mnem__teacher_stream;
 
-/* Whether less memory does for it: its layers take more than the ring and the reader, and lie in
- * the file as they are used (those of a folder may have to be made, which takes memory). */
+/* Whether streaming saves memory: its layers take more than the ring and the reader, and are
+ * used as stored in the file (those of a folder may need a conversion, which takes memory). */
 bool mnem__teacher_can_stream(const mnem__train_shape *shape, const mnem_model *model);
-/* Of the ring; and what is read for each micro-batch. */
+/* The bytes of the ring; the bytes read per micro-batch. */
 uint64_t mnem__teacher_ring_bytes(const mnem__train_shape *shape);
 uint64_t mnem__teacher_read_bytes(const mnem__train_shape *shape);
 

@@ -1,4 +1,4 @@
-/* train_ways.h: the ways to cut a step, from the fastest, each measured when it is asked for. */
+/* train_ways.h: the ways to divide a step, the fastest first, each measured on demand. */
 #ifndef MNEM_SRC_TRAIN_WAYS_TRAIN_WAYS_H
 #define MNEM_SRC_TRAIN_WAYS_TRAIN_WAYS_H
 
@@ -6,12 +6,12 @@
 
 typedef struct mnem__train_way {
     int32_t micro_batch;
-    int32_t ladder;          /* which micro-batch that is */
+    int32_t ladder;          /* the number of the micro-batch */
     uint8_t *keep;           /* [layers] */
     bool streams;            /* the teacher's layers */
-    double cost;             /* nominal seconds of a step on a plain machine */
-    uint64_t estimate;       /* of the block of activations, without building the graph */
-    uint64_t least;          /* bytes that the trainer takes at least */
+    double cost;             /* nominal seconds of a step (plan_machine.h) */
+    uint64_t estimate;       /* of the bytes of activations, without building the graph */
+    uint64_t least;          /* a lower bound of the trainer's bytes */
     mnem__train_sizes sizes; /* of the trainer; all.total 0: not measured yet */
 } mnem__train_way;
 
@@ -19,10 +19,10 @@ typedef struct mnem__train_ways {
     const mnem__train_setup *setup;
     mnem__train_way *way;
     int32_t count;
-    uint32_t *order; /* of ways by rank: the fastest first, among equals the smallest estimate */
+    uint32_t *order; /* of ways: the fastest first, among equals the smallest estimate */
     uint8_t *keeps;  /* of all ways */
     mnem__train_scratch scratch;
-    mnem__train_graphs *graphs; /* by ladder: what all its ways share, measured */
+    mnem__train_graphs *graphs; /* by ladder: the measured graphs that all its ways share */
 } mnem__train_ways;
 
 static inline mnem__train_way *mnem__train_way_get(const mnem__train_ways *ways, int32_t rank) {
@@ -31,10 +31,10 @@ static inline mnem__train_way *mnem__train_way_get(const mnem__train_ways *ways,
 
 mnem_status mnem__train_ways_create(const mnem__train_setup *setup, mnem__train_ways *ways);
 void mnem__train_ways_destroy(mnem__train_ways *ways);
-/* Builds a way's graph once to learn its bytes. */
+/* Builds a way's graph once to measure its bytes. */
 mnem_status mnem__train_way_measure(mnem__train_ways *ways, mnem__train_way *way);
 
-/* Multiply-adds of a whole step; what is done again comes out in *again. */
+/* The multiply-adds of a whole step; *again: those of recomputation. */
 double mnem__train_way_macs(const mnem__train_ways *ways, const mnem__train_way *way,
                             double *again);
 
