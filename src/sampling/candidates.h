@@ -1,8 +1,8 @@
-/* candidates.h: tokens that may be chosen, and what cuts their number.
+/* candidates.h: the candidate tokens, and the filters that reduce them.
  *
- * Their order is (value down, id up). Top-k, top-p and min-p keep a beginning in that order, XTC an
- * end; each keeps at least one. top is the largest value; probabilities are those without
- * temperature. */
+ * They are sorted by value (descending), then id. Top-k, top-p and min-p keep the first ones,
+ * XTC the last ones; each keeps at least one. top is the largest value; probabilities are
+ * without temperature. */
 #ifndef MNEM_SRC_SAMPLING_CANDIDATES_H
 #define MNEM_SRC_SAMPLING_CANDIDATES_H
 
@@ -26,13 +26,13 @@ void mnem__candidates_heapify(mnem__candidate *heap, int32_t n, bool best);
 float mnem__candidates_largest(const mnem__candidate *c, int32_t n);
 double mnem__candidates_weight_sum(const mnem__candidate *c, int32_t n, float top,
                                    double temperature);
-/* Each returns how many are kept, at the array's start. */
+/* Each returns the number of kept ones, at the array's start. */
 int32_t mnem__candidates_cut_min_p(mnem__candidate *c, int32_t n, float top, float min_p);
-/* wanted: the sum of the weights of those that are kept, at least. */
+/* wanted: the least sum of the kept weights. */
 int32_t mnem__candidates_cut_top_p(mnem__candidate *c, int32_t n, float top, double wanted);
 int32_t mnem__candidates_cut_xtc(mnem__candidate *c, int32_t n, float top, float threshold);
 
-/* The id of one of n, by their weights; uniform, in [0, 1), says how many lie before it. */
+/* Draws one of n by their weights; uniform: a random number in [0, 1). */
 int32_t mnem__candidates_draw(const mnem__candidate *c, int32_t n, float top, double temperature,
                               double uniform);
 int32_t mnem__candidates_best(const mnem__candidate *c, int32_t n);

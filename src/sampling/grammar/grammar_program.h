@@ -1,14 +1,15 @@
-/* grammar_program.h: a grammar as it is walked: what stands between two bytes is a choice of nodes.
+/* grammar_program.h: a linked grammar, as it is executed: the state between two bytes is a set
+ * of nodes.
  *
- * Every node but one without edges leads to an end: what can't be finished is cut away when it is
- * linked, so a text that still has a node is the beginning of a whole one. */
+ * Every node except one without edges can reach an end: linking removes parts that can't be
+ * completed, so a text with a current node is the prefix of a complete text. */
 #ifndef MNEM_SRC_SAMPLING_GRAMMAR_GRAMMAR_PROGRAM_H
 #define MNEM_SRC_SAMPLING_GRAMMAR_GRAMMAR_PROGRAM_H
 
 #include "sampling/grammar/draft/grammar_draft.h"
 
 typedef enum mnem__node_op {
-    MNEM__NODE_BYTES, /* edges [a, a + b), of which no two have the same byte */
+    MNEM__NODE_BYTES, /* edges [a, a + b) with different bytes */
     MNEM__NODE_FORK,  /* all of the targets [a, a + b) */
     MNEM__NODE_CALL,  /* rule a, then node b */
     MNEM__NODE_RETURN
@@ -22,7 +23,7 @@ typedef struct mnem__program {
     mnem__program_node *node;
     mnem__edge *edge;
     uint32_t *target;
-    uint32_t *start; /* of each rule: a node */
+    uint32_t *start; /* the first node of each rule */
     uint32_t nodes, edges, targets, rules;
     uint32_t nodes_room, edges_room, targets_room;
     uint32_t root; /* a rule */
@@ -31,9 +32,9 @@ typedef struct mnem__program {
 void mnem__program_fini(mnem__program *program);
 uint64_t mnem__program_bytes_used(const mnem__program *program);
 
-/* Links a draft, all of whose rules are written. MNEM_OVER_BUDGET without a text: both take more
- * than the draft's bytes_max. MNEM_BAD_FILE without a text: no text of the root ends; way is
- * filled. */
+/* Links a draft with all rules written. MNEM_OVER_BUDGET without an error text: both take more
+ * than the draft's bytes_max. MNEM_BAD_FILE without an error text: no text of the root can end;
+ * way is set. */
 mnem_status mnem__program_link(mnem__draft *draft, uint32_t root, mnem__program *program,
                                mnem__draft_way *way);
 

@@ -1,8 +1,8 @@
-/* template_call.h: what templates call: arguments, and the tables of filters, tests, methods and
+/* template_call.h: calls of templates: arguments, and the tables of filters, tests, methods and
  * global functions.
  *
- * A function's row has the names of its parameters, so that one piece of code gives arguments to
- * all of them, by place or by name. What wasn't given is MISSING. */
+ * A function's row has the names of its parameters, so that common code binds arguments by
+ * position or by name. An argument that isn't given is MISSING. */
 #ifndef MNEM_SRC_TEXT_TEMPLATE_TEMPLATE_CALL_H
 #define MNEM_SRC_TEXT_TEMPLATE_TEMPLATE_CALL_H
 
@@ -10,24 +10,24 @@
 
 enum { MNEM__PARAMETERS_MAX = 6 };
 
-/* What a call gives: list and dict may be NULL. */
+/* The arguments of a call; list and dict may be NULL. */
 typedef struct mnem__arguments {
     mnem__any_list *list;
     mnem__any_dict *named;
 } mnem__arguments;
 
-/* in: the value that is filtered or tested, or the method's self; a: an argument for each
- * parameter; more: of a row without parameters all arguments, as they were given. */
+/* in: the filtered or tested value, or the method's self; a: an argument per parameter; more:
+ * all arguments, for rows without parameters. */
 typedef mnem__any mnem__function_run(mnem_template *t, mnem__any in, const mnem__any *a,
                                      const mnem__arguments *more);
 
 typedef struct mnem__function {
     const char *name;
     const char *parameters; /* "old new count"; "*": any; NULL: known, but refused */
-    uint8_t least;          /* as many must be given */
+    uint8_t least;          /* required arguments */
     mnem__function_run *run;
 } mnem__function;
-/* A method is one of a kind's. */
+/* A method of a kind of values. */
 typedef struct mnem__method {
     mnem__any_kind kind;
     mnem__function f;
@@ -35,19 +35,19 @@ typedef struct mnem__method {
 
 mnem__any mnem__template_apply(mnem_template *t, const mnem__function *f, mnem__any in,
                                const mnem__arguments *arguments);
-/* Whatever a template may call. */
+/* Calls any callable value. */
 mnem__any mnem__template_call(mnem_template *t, mnem__any f, const mnem__arguments *arguments);
 
-/* NULL: there is none. */
+/* NULL: none. */
 const mnem__function *mnem__template_filter(const char *name);
 const mnem__function *mnem__template_list_filter(const char *name);
 const mnem__function *mnem__template_test(const char *name);
-/* A name that none was set for; MISSING: nor is there a global one. */
+/* The global value of a name that isn't set; MISSING: none. */
 mnem__any mnem__template_global(mnem__any name);
 mnem__any mnem__template_call_global(mnem_template *t, mnem__any f, const mnem__arguments *more);
 mnem__any mnem__template_call_macro(mnem_template *t, const struct mnem__any_macro *macro,
                                     const mnem__arguments *more);
-/* loop(items), in a loop that is recursive. */
+/* loop(items), in a recursive loop. */
 mnem__any mnem__template_call_loop(mnem_template *t, struct mnem__any_loop *loop,
                                    const mnem__arguments *more);
 mnem__any mnem__loop_field(mnem_template *t, mnem__any loop, mnem__any name);
@@ -59,13 +59,12 @@ mnem__any mnem__template_binary(mnem_template *t, int sign, mnem__any a, mnem__a
 /* a sign b, for == != < > <= >= in, not in. */
 bool mnem__template_compare(mnem_template *t, int sign, mnem__any a, mnem__any b);
 
-/* a.name, where a's kind has such a thing: a method, or a field of what isn't a dict. MISSING: it
- * has none. */
+/* a.name for a method, or a field of a value other than a dict. MISSING: none. */
 mnem__any mnem__template_field(mnem_template *t, mnem__any a, mnem__any name);
-/* a.name and a[key], as templates write them: one stands in for the other. */
+/* a.name and a[key] in templates: each falls back to the other. */
 mnem__any mnem__template_attribute(mnem_template *t, mnem__any a, mnem__any name);
 mnem__any mnem__template_item(mnem_template *t, mnem__any a, mnem__any key);
-/* The method of that name of its kind, UNDEFINED where the sandbox hides it, MISSING otherwise. */
+/* The method of that name; UNDEFINED: hidden by the sandbox; MISSING: none. */
 mnem__any mnem__template_method(mnem_template *t, mnem__any a, mnem__any name);
 
 /* ---- arguments ---- */
@@ -73,7 +72,7 @@ mnem__any mnem__template_method(mnem_template *t, mnem__any a, mnem__any name);
 static inline bool mnem__is_given(mnem__any a) {
     return a.kind != MNEM__ANY_MISSING;
 }
-/* Each with a default for what wasn't given; fails for another type. what: for the error. */
+/* Each has a default for a missing argument, and fails for another type. what: for the error. */
 int64_t mnem__argument_int(mnem_template *t, mnem__any a, int64_t otherwise, const char *what);
 mnem__any mnem__argument_text(mnem_template *t, mnem__any a, const char *otherwise,
                               const char *what);
@@ -92,11 +91,11 @@ mnem__any mnem__text_replace(mnem_template *t, mnem__any text, mnem__any old, mn
 mnem__any mnem__text_lines(mnem_template *t, mnem__any text, bool keep_ends);
 mnem__any mnem__text_center(mnem_template *t, mnem__any text, int64_t width, mnem__any fill);
 mnem__any mnem__text_expand_tabs(mnem_template *t, mnem__any text, int64_t width);
-/* At white space, at most `most` times (below 0: everywhere), from the end where right. */
+/* Splits at white space, at most `most` times (below 0: everywhere); right: from the end. */
 mnem__any mnem__text_split_space(mnem_template *t, mnem__any text, int64_t most, bool right);
 mnem__any mnem__text_split(mnem_template *t, mnem__any text, mnem__any by, int64_t most,
                            bool right);
-/* Where one is first, or last; NULL: nowhere. */
+/* The first or last occurrence of `one`; NULL: none. */
 const char *mnem__text_search(mnem_template *t, mnem__any text, mnem__any one, bool last);
 /* text % values, and text.format(...). */
 mnem__any mnem__text_percent(mnem_template *t, mnem__any text, mnem__any values);

@@ -1,4 +1,4 @@
-/* template_lex.h: a template's text as tokens, one at a time. */
+/* template_lex.h: splits a template's text into tokens, one at a time. */
 #ifndef MNEM_SRC_TEXT_TEMPLATE_TEMPLATE_LEX_H
 #define MNEM_SRC_TEXT_TEMPLATE_TEMPLATE_LEX_H
 
@@ -39,9 +39,9 @@ typedef struct mnem__lexer {
     const char *text;
     size_t at, length;
     uint32_t line;
-    mnem__lex_kind inside; /* the tag that is read: LEX_VARIABLE_BEGIN, ...; LEX_DATA: none */
-    mnem__lex_kind begins; /* a tag that begins at at, before which data was given */
-    int brackets;          /* open ones; within them }} ends no tag */
+    mnem__lex_kind inside; /* the current tag: LEX_VARIABLE_BEGIN, ...; LEX_DATA: none */
+    mnem__lex_kind begins; /* the tag at `at`, whose preceding data was returned */
+    int brackets;          /* open brackets; inside them }} ends no tag */
     char closing[MNEM__LEX_BRACKETS];
 } mnem__lexer;
 

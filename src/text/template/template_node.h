@@ -1,7 +1,7 @@
-/* template_node.h: what a template is parsed into, and the parser's own state.
+/* template_node.h: the nodes of a parsed template, and the state of the parser.
  *
- * A node is one struct for all kinds; the comment of a kind says what its fields hold. Nodes of a
- * list are linked by next. */
+ * All kinds of nodes have the same struct; the comment of a kind describes its fields. Nodes of
+ * a list are linked by next. */
 #ifndef MNEM_SRC_TEXT_TEMPLATE_TEMPLATE_NODE_H
 #define MNEM_SRC_TEXT_TEMPLATE_TEMPLATE_NODE_H
 
@@ -63,20 +63,20 @@ struct mnem__node {
         struct { /* FOR */
             mnem__node *d, *e;
         };
-        const struct mnem__function *what; /* FILTER, TEST; NULL: there is none of that name */
+        const struct mnem__function *what; /* FILTER, TEST; NULL: unknown name */
         struct mnem__macro_code *macro;    /* MACRO, CALL_BLOCK */
     };
 };
 
 typedef struct mnem__macro_code {
-    mnem__any name;         /* MISSING: of a call block */
+    mnem__any name;         /* MISSING: a call block */
     mnem__node *parameters; /* NAMEs, each with its default (or NULL) in a */
     uint32_t parameter_count;
-    bool varargs, kwargs, caller; /* the body names them */
+    bool varargs, kwargs, caller; /* whether the body uses them */
     mnem__node *body;
 } mnem__macro_code;
 
-/* Where a macro sees its variables: the scope that it was made in. */
+/* A macro with the scope of its definition, where it looks up variables. */
 typedef struct mnem__any_macro {
     const mnem__macro_code *code;
     struct mnem__scope *scope;
@@ -85,10 +85,10 @@ typedef struct mnem__any_macro {
 typedef struct mnem__parser {
     mnem_template *t;
     mnem__lexer lexer;
-    mnem__lexeme token, ahead; /* the one that is looked at; the one behind it */
+    mnem__lexeme token, ahead; /* the current one; the next one */
     bool has_ahead;
-    int loops;                    /* that break would leave */
-    bool varargs, kwargs, caller; /* named since the macro began */
+    int loops;                    /* loops around the current position */
+    bool varargs, kwargs, caller; /* used since the macro began */
 } mnem__parser;
 
 /* ---- the parser's parts ---- */
@@ -100,21 +100,21 @@ bool mnem__parse_at_name(const mnem__parser *p, const char *name);
 bool mnem__parse_skip_sign(mnem__parser *p, int sign);
 bool mnem__parse_skip_name(mnem__parser *p, const char *name);
 void mnem__parse_expect_sign(mnem__parser *p, int sign);
-/* The name that comes, which there must be. */
+/* The next token, which must be a name. */
 mnem__any mnem__parse_expect_name(mnem__parser *p);
 mnem__node *mnem__parse_node(mnem__parser *p, mnem__node_kind kind);
-/* Adds to a list whose end is *end. */
+/* Appends to the list with end *end. */
 void mnem__parse_link(mnem__node ***end, mnem__node *node);
 
 mnem__node *mnem__parse_expression(mnem__parser *p, bool with_choice);
-/* An expression, or several with commas between them, which make a tuple. end: a name that ends
- * it, or NULL; parentheses: it may be empty. */
+/* An expression, or a tuple of expressions separated by commas. end: a name that ends it, or NULL;
+ * parentheses: it may be empty. */
 mnem__node *mnem__parse_tuple(mnem__parser *p, bool with_choice, const char *end, bool parentheses);
-/* A name, a field of a namespace where fields may be, or several. */
+/* A name, a field of a namespace (fields: allowed), or several. */
 mnem__node *mnem__parse_target(mnem__parser *p, bool fields, const char *end);
-/* Filters on node, which may be NULL; first: the name of the first one comes without a sign. */
+/* Filters on node, which may be NULL; first: the first one has no | before its name. */
 mnem__node *mnem__parse_filters(mnem__parser *p, mnem__node *node, bool first);
-/* The whole template. */
+/* Parses the whole template. */
 void mnem__template_parse(mnem_template *t);
 
 #endif

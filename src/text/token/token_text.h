@@ -1,4 +1,4 @@
-/* token_text.h: how files write what tokens stand for, and of which kind they are. */
+/* token_text.h: the texts and types of tokens in files. */
 #ifndef MNEM_SRC_TEXT_TOKEN_TOKEN_TEXT_H
 #define MNEM_SRC_TEXT_TOKEN_TOKEN_TEXT_H
 
@@ -14,20 +14,20 @@ typedef enum mnem__token_type {
     MNEM__TOKEN_BYTE
 } mnem__token_type;
 
-/* Special tokens whose text is longer are never found in text. */
+/* Special tokens with longer texts are never found in text. */
 enum { MNEM__SPECIAL_BYTES_MAX = 256 };
 
-/* What a byte-level token's text stands for; out has room for n bytes. Returns the bytes. */
+/* Decodes a byte-level token's text; out has room for n bytes. Returns the number of bytes. */
 size_t mnem__bpe_decode(const char *text, size_t n, char *out);
-/* Whether a text is made of such characters only. */
+/* Whether a text has only characters of the byte-level alphabet. */
 bool mnem__bpe_is_spelled(mnem_text text);
-/* The other way round, for any bytes: out has room for 2 n bytes. Returns the bytes. */
+/* Encodes any bytes; out has room for 2 n bytes. Returns the number of bytes. */
 size_t mnem__bpe_spell(const char *bytes, size_t n, char *out);
-/* The character that stands for a byte: at most 0x143. */
+/* The character of a byte: at most 0x143. */
 unsigned mnem__bpe_character(unsigned char byte);
-/* What the text of a SentencePiece-style token stands for; out has room for n bytes. */
+/* Decodes the text of a SentencePiece-style token; out has room for n bytes. */
 size_t mnem__spm_decode(const char *text, size_t n, char *out);
-/* The byte that "<0xE2>" names, or -1. */
+/* The byte of a text such as "<0xE2>", or -1. */
 int mnem__byte_named(mnem_text text);
 
 #endif

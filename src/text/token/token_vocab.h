@@ -1,9 +1,9 @@
-/* token_vocab.h: the tables between ids and the bytes that they print.
+/* token_vocab.h: tables between ids and their bytes.
  *
  * Texts of tokens stay in the model; the tables add
  *
- *     piece_at [count + 1], piece_bytes   what each token prints (decoded once)
- *     table    4-byte slots               bytes → id, over the pieces that text may become
+ *     piece_at [count + 1], piece_bytes   the bytes of each token (decoded once)
+ *     table    4-byte slots               bytes → id, for tokens that text can become
  */
 #ifndef MNEM_SRC_TEXT_TOKEN_TOKEN_VOCAB_H
 #define MNEM_SRC_TEXT_TOKEN_TOKEN_VOCAB_H
@@ -20,23 +20,23 @@ typedef struct mnem__token_vocab {
     char *piece_bytes;
     uint32_t *piece_at;
     mnem__id_table table;
-    int32_t byte_id[256];                 /* -1: no token for this byte */
-    uint32_t longest;                     /* bytes of the longest piece in the table */
-    int32_t forced[MNEM__END_TOKENS_MAX]; /* control by their text, though the file says normal */
+    int32_t byte_id[256]; /* -1: no token for this byte */
+    uint32_t longest;     /* bytes of the longest piece in the table */
+    int32_t forced
+        [MNEM__END_TOKENS_MAX]; /* control tokens by their text, although the file says normal */
     int forceds;
 } mnem__token_vocab;
 
-/* The caller has set tokens, types and spelled. After a failure too, what it took is given back by
- * fini. */
+/* The caller has set tokens, types and spelled. fini frees what it took, also after an error. */
 mnem_status mnem__token_vocab_init(mnem__token_vocab *vocab);
 void mnem__token_vocab_fini(mnem__token_vocab *vocab);
 mnem_text mnem__token_vocab_piece(const mnem__token_vocab *vocab, int32_t id);
-/* As the file writes it. */
+/* The text as in the file. */
 mnem_text mnem__token_vocab_text(const mnem__token_vocab *vocab, int32_t id);
 mnem__token_type mnem__token_vocab_type(const mnem__token_vocab *vocab, int32_t id);
-/* The token that text may become with exactly these bytes, or -1. */
+/* The token with exactly these bytes that text can become, or -1. */
 int32_t mnem__token_vocab_find(const mnem__token_vocab *vocab, const char *bytes, size_t n);
-/* From now on a control token. */
+/* Makes it a control token from now on. */
 void mnem__token_vocab_force(mnem__token_vocab *vocab, int32_t id);
 
 #endif

@@ -1,4 +1,4 @@
-/* bpe.h: BPE by a list of merges, for a piece of text without special tokens. */
+/* bpe.h: BPE with a list of merges, for a piece of text without special tokens. */
 #ifndef MNEM_SRC_TEXT_TOKENIZER_BPE_H
 #define MNEM_SRC_TEXT_TOKENIZER_BPE_H
 
@@ -14,8 +14,7 @@ typedef struct mnem__bpe {
     mnem__pretokenizer *pretokenizer; /* NULL where the scheme is marked */
 } mnem__bpe;
 
-/* work->vocab is there; its text is scratch. After a failure too, what it took is given back by
- * fini. */
+/* work->vocab must be set; its text is scratch. fini frees what it took, also after an error. */
 mnem_status mnem__bpe_init(mnem__bpe *bpe, const mnem__token_source *source,
                            const mnem__pre_scheme *scheme, mnem__token_work *work);
 void mnem__bpe_fini(mnem__bpe *bpe);

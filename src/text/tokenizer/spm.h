@@ -9,13 +9,14 @@ typedef struct mnem__spm {
     mnem_value scores;
 } mnem__spm;
 
-/* Takes nothing. work->vocab is there. */
+/* Allocates nothing. work->vocab must be set. */
 mnem_status mnem__spm_init(mnem__spm *spm, const mnem__token_source *source,
                            const mnem__token_work *work);
-/* space: put one before the text. */
+/* space: adds one before the text. */
 mnem_status mnem__spm_encode(const mnem__spm *spm, mnem__token_work *work, const char *text,
                              size_t n, bool space);
-/* The end of the word that starts at begin: before the next space that follows something else. */
+/* The end of the word that starts at begin: before the next space that follows another
+ * character. */
 size_t mnem__spm_word_end(const char *text, size_t n, size_t begin);
 
 #endif

@@ -1,11 +1,11 @@
-/* token_merger.h: joins neighbouring symbols of a word, the best pair first. */
+/* token_merger.h: merges adjacent symbols of a word, the best pair first. */
 #ifndef MNEM_SRC_TEXT_TOKENIZER_TOKEN_MERGER_H
 #define MNEM_SRC_TEXT_TOKENIZER_TOKEN_MERGER_H
 
 #include "text/token/token_vocab.h"
 
 typedef struct mnem__merger {
-    uint32_t n, room; /* units (bytes) of the word; what the arrays hold */
+    uint32_t n, room; /* units (bytes) of the word; the room of the arrays */
     const char *text;
     int32_t *id;    /* of the symbol that starts here; -1: not a token */
     uint32_t *span; /* bytes of a symbol, at its first and its last byte */
@@ -13,22 +13,23 @@ typedef struct mnem__merger {
 } mnem__merger;
 
 #define MNEM__NO_PAIR UINT32_MAX
-/* The key of joining the symbols at left and right (its neighbour): the smallest is joined first,
- * the leftmost of equals; MNEM__NO_PAIR: never. */
+/* The key of the adjacent symbols at left and right: the pair with the smallest key is merged
+ * first, the leftmost of equals; MNEM__NO_PAIR: never. */
 typedef uint32_t mnem__pair_key(const void *context, const mnem__merger *m, uint32_t left,
                                 uint32_t right);
 typedef struct mnem__merge_rule {
     mnem__pair_key *key;
     const void *context;
-    const mnem__token_vocab *vocab; /* what symbols become */
+    const mnem__token_vocab *vocab; /* the tokens of symbols */
 } mnem__merge_rule;
 
 mnem_status mnem__merger_room(mnem__merger *m, size_t n);
 void mnem__merger_fini(mnem__merger *m);
-/* The first symbols where they are characters; a byte that is part of none is its own. The caller
- * has set text and n. */
+/* Makes the first symbols the characters; an invalid byte is a symbol too. The caller has set
+ * text and n. */
 void mnem__merger_characters(mnem__merger *m, const mnem__token_vocab *vocab);
-/* Joins until no pair has a key. The caller has set text, n and the first symbols' id and span. */
+/* Merges until no pair has a key. The caller has set text, n, and id and span of the first
+ * symbols. */
 void mnem__merger_run(mnem__merger *m, const mnem__merge_rule *rule);
 
 #endif

@@ -1,4 +1,4 @@
-/* token_source.h: the keys that a tokenizer is made of: those of a model's file, or learned. */
+/* token_source.h: the keys of a tokenizer: of a model's file, or learned. */
 #ifndef MNEM_SRC_TEXT_TOKENIZER_TOKEN_SOURCE_H
 #define MNEM_SRC_TEXT_TOKENIZER_TOKEN_SOURCE_H
 
@@ -14,13 +14,13 @@ typedef struct mnem__token_source {
     const mnem_model *model; /* NULL: these keys */
     const mnem__token_key *keys;
     uint32_t key_count;
-    const char *pre;           /* instead of tokenizer.ggml.pre; NULL: as the keys say */
+    const char *pre;           /* instead of tokenizer.ggml.pre; NULL: that key */
     const char *chat_template; /* likewise of tokenizer.chat_template */
 } mnem__token_source;
 
-/* false if there is none. */
+/* false: none. */
 bool mnem__token_source_find(const mnem__token_source *source, const char *key, mnem_value *value);
-/* The keys as they are, and a checksum of their names and values. */
+/* Writes the keys; gives a checksum of their names and values. */
 mnem_status mnem__token_source_write(const mnem__token_source *source, mnem_gguf_writer *writer);
 uint64_t mnem__token_source_checksum(const mnem__token_source *source);
 

@@ -1,9 +1,9 @@
-/* tokenizer_private.h: a tokenizer's parts. Each file below uses those above it only:
+/* tokenizer_private.h: the parts of a tokenizer. Each file uses only those above it:
  *
- *     special_tokens                    named as a whole
- *     token_merger, token_work          joining              token_source
+ *     special_tokens                    tokens with special texts
+ *     token_merger, token_work          merging              token_source
  *     bpe, spm, unigram, wordpiece      a piece of text → ids          charsmap
- *     tokenizer                         the file's keys, and text cut at special tokens
+ *     tokenizer                         the file's keys, and the division of text at special tokens
  *
  * Below them are characters and words (src/text), and tokens and their bytes
  * (src/text/token); above them src/text/vocabulary, which learns one. Scratch grows with the
@@ -46,9 +46,9 @@ struct mnem_tokenizer {
 };
 
 mnem_status mnem__tokenizer_create_of(const mnem__token_source *source, mnem_tokenizer **tokenizer);
-/* Another tokenizer of the same model or vocabulary, for another thread. */
+/* Makes another tokenizer of the same model or vocabulary, for another thread. */
 mnem_status mnem__tokenizer_clone(const mnem_tokenizer *t, mnem_tokenizer **clone);
-/* Bytes of the longest control token that text (of 1 byte or more) starts with; 0: none. */
+/* The bytes of the longest control token at the start of text (1 byte or more); 0: none. */
 size_t mnem__tokenizer_control(const mnem_tokenizer *t, const char *text, size_t n);
 
 #endif

@@ -10,16 +10,16 @@ typedef struct mnem__unigram_cell mnem__unigram_cell;
 typedef struct mnem__unigram {
     mnem_value scores;
     mnem__charsmap charsmap;
-    bool space_prefix, merges_spaces; /* of the text, before it is cut */
+    bool space_prefix, merges_spaces; /* of the text, before its division into words */
     float unknown_score;
-    uint32_t *begins; /* bits: hashes of what tokens begin with */
+    uint32_t *begins; /* bits: hashes of tokens' prefixes */
     uint32_t begins_mask;
-    mnem__unigram_cell *cells; /* one for each end in a word */
+    mnem__unigram_cell *cells; /* one per end position in a word */
     size_t room;
 } mnem__unigram;
 
-/* work->vocab is there; the flags are the caller's. After a failure too, what it took is given back
- * by fini. */
+/* work->vocab must be set, and the caller sets the flags. fini frees what it took, also after an
+ * error. */
 mnem_status mnem__unigram_init(mnem__unigram *unigram, const mnem__token_source *source,
                                const mnem__token_work *work);
 void mnem__unigram_fini(mnem__unigram *unigram);

@@ -8,18 +8,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of the character that starts with this byte. */
+/* The bytes of the character that starts with this byte. */
 static inline size_t mnem__char_bytes(char first) {
     const unsigned char c = (unsigned char)first;
     return c < 0xC0 ? 1 : c < 0xE0 ? 2 : c < 0xF0 ? 3 : 4;
 }
 /* The character at text[*at]; *at moves behind it. */
 uint32_t mnem__char_next(const char *text, size_t *at);
-/* Its bytes to out; how many there are. */
+/* Writes its bytes to out; returns their number. */
 size_t mnem__char_write(uint32_t c, char out[4]);
-/* Characters of text. */
+/* The number of characters. */
 size_t mnem__char_count(const char *text, size_t n);
-/* Where character i of text begins; n past the last. */
+/* The offset of character i; n: past the last. */
 size_t mnem__char_offset(const char *text, size_t n, size_t i);
 
 bool mnem__char_is_space(uint32_t c);
@@ -28,12 +28,12 @@ bool mnem__char_is_decimal(uint32_t c); /* one of ten */
 bool mnem__char_is_digit(uint32_t c);   /* also a superscript */
 bool mnem__char_is_numeric(uint32_t c); /* also a half */
 bool mnem__char_is_alnum(uint32_t c);
-bool mnem__char_is_printable(uint32_t c); /* repr() shows it as it is */
+bool mnem__char_is_printable(uint32_t c); /* repr() doesn't escape it */
 bool mnem__char_is_lower(uint32_t c);
 bool mnem__char_is_upper(uint32_t c);
 bool mnem__char_is_title(uint32_t c);      /* one character of an upper and a lower letter */
 bool mnem__char_is_cased(uint32_t c);      /* one of the three */
-bool mnem__char_is_ignored(uint32_t c);    /* it parts no word where its case is decided */
+bool mnem__char_is_ignored(uint32_t c);    /* ignored when the case of a sigma is decided */
 bool mnem__char_is_name_first(uint32_t c); /* of an identifier */
 bool mnem__char_is_name(uint32_t c);       /* behind the first */
 /* 0 to 9, or -1. */
@@ -45,10 +45,10 @@ typedef enum mnem__char_case {
     MNEM__CASE_TITLE,
     MNEM__CASE_FOLDED
 } mnem__char_case;
-/* What c becomes, to out; how many characters. */
+/* Writes the mapping of c to out; returns the number of characters. */
 size_t mnem__char_map(uint32_t c, mnem__char_case to, uint32_t out[3]);
 
-/* Bytes of white space that text begins with, or ends with. */
+/* The bytes of white space at the start, or at the end, of text. */
 size_t mnem__char_space_before(const char *text, size_t n);
 size_t mnem__char_space_behind(const char *text, size_t n);
 

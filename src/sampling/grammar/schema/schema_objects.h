@@ -1,4 +1,4 @@
-/* schema_objects.h: an object while it is written: which members may come, and in which columns. */
+/* schema_objects.h: the state of writing an object: its members, in columns. */
 #ifndef MNEM_SRC_SAMPLING_GRAMMAR_SCHEMA_SCHEMA_OBJECTS_H
 #define MNEM_SRC_SAMPLING_GRAMMAR_SCHEMA_SCHEMA_OBJECTS_H
 
@@ -30,15 +30,15 @@ typedef struct mnem__object_writer {
     mnem__schema_keys keys;
     mnem__schema_parts of_names; /* propertyNames of all parts */
     bool only_names;             /* propertyNames lists them */
-    uint32_t others;             /* a rule; MNEM__NO_RULE: there may be none */
-    bool any_order;              /* of the named ones; they are few */
+    uint32_t others;             /* a rule; MNEM__NO_RULE: not allowed */
+    bool any_order;              /* named members may come in any order; they are few */
     uint32_t least, most, rows;
     uint32_t *into, *next; /* jumps into a column, one more for others; MNEM__NO_RULE */
     uint32_t *end;         /* jumps to the end */
     uint32_t ends;
 } mnem__object_writer;
 
-/* What stands between the braces; schema_columns.c. */
+/* Writes the members between the braces (schema_columns.c). */
 bool mnem__schema_put_members(mnem__object_writer *writer);
 
 #endif
