@@ -1,6 +1,6 @@
-/* trace_names.h: texts of a recording, each kept once, in memory of the caller's.
+/* trace_names.h: the texts of a recording, each stored once, in the caller's memory.
  *
- * Look-ups take no lock: an entry is complete before the hash has it, and entries are never
+ * Look-ups take no lock: an entry is complete before it is in the hash, and entries are never
  * removed. Names beyond the room get MNEM__NAME_NONE. Number 0 is "others". */
 #ifndef MNEM_SRC_TRACE_TRACE_NAMES_H
 #define MNEM_SRC_TRACE_TRACE_NAMES_H
@@ -23,26 +23,26 @@ typedef struct mnem__trace_name {
 } mnem__trace_name;
 
 typedef struct mnem__trace_names {
-    pthread_mutex_t lock; /* of those who add */
+    pthread_mutex_t lock; /* held by writers */
     mnem__trace_name *entry;
     _Atomic uint32_t *hash; /* [1 << hash_bits]: the first entry */
     uint32_t *accounts;     /* [room]: names by the account's number */
     char *texts;
     uint32_t room, count, account_count, hash_bits;
     uint32_t text_room, text_used;
-    _Atomic uint32_t recent[MNEM__NAMES_RECENT]; /* plain ones, by the address of the asked text */
+    _Atomic uint32_t recent[MNEM__NAMES_RECENT]; /* plain names, by the address of the text */
 } mnem__trace_names;
 
 size_t mnem__trace_names_bytes(uint32_t room);
-/* memory: so many bytes, zeroed. */
+/* memory: zeroed, of the measured size. */
 void mnem__trace_names_init(mnem__trace_names *names, uint32_t room, void *memory);
 void mnem__trace_names_fini(mnem__trace_names *names);
 
-/* The number of a key's name, made when it is new. */
+/* The number of a key's name, which is added if it is new. */
 uint32_t mnem__trace_name_of(mnem__trace_names *names, const mnem__event_key *key);
 
-/* The same of a plain text, which most programs have at one place: compared with what was asked for
- * there the last time, and looked up when it isn't that. */
+/* The same for a plain text. It is first compared with the last text at the same address,
+ * because programs usually pass the same pointer. */
 uint32_t mnem__trace_name_plain(mnem__trace_names *names, const char *text);
 
 static inline const char *mnem__trace_name_text(const mnem__trace_names *names, uint32_t name) {

@@ -1,15 +1,16 @@
-/* trace_private.h: how a recording is put together.
+/* trace_private.h: the structure of a recording.
  *
  *     thread ──24 bytes──► its buffer ──full──► a chunk of the file without a name
  *     at the end: chunks, thread by thread, merged by time (spill_read.c) ──► a format's writer
  *
- * One allocation, made at create, since events may come under any lock of the library:
+ * There is one allocation, made at create, since events may be emitted under any lock of the
+ * library:
  *
  *     mnem_trace | entries of names | their hash | their text | buffers
  *
- * A buffer is a chunk: events. A thread's chunks are a chain: the place of the next one is taken
- * when this one is written. What is said of a chunk lies in bits that its events leave free, 12
- * above each name, so that a chunk of 2048 is twelve pages and nothing else is kept. */
+ * A buffer is a chunk of events. A thread's chunks form a chain: the position of the next one is
+ * reserved when a chunk is written. A chunk's metadata lies in unused bits of its events, 12
+ * above each name, so that a chunk of 2048 events is exactly twelve pages. */
 #ifndef MNEM_SRC_TRACE_TRACE_PRIVATE_H
 #define MNEM_SRC_TRACE_TRACE_PRIVATE_H
 
@@ -26,9 +27,9 @@ enum {
     MNEM__TRACE_NONE = UINT32_MAX,
 };
 
-/* What a chunk's first events say of it. */
+/* The metadata in a chunk's first events. */
 typedef struct mnem__trace_chunk {
-    uint64_t next; /* chunk of this thread, by its place in the file */
+    uint64_t next; /* this thread's next chunk, by position in the file */
     uint32_t count;
 } mnem__trace_chunk;
 
@@ -36,7 +37,7 @@ enum {
     MNEM__NAME_BITS = 20,
     MNEM__CHUNK_BITS = 32 - MNEM__NAME_BITS, /* in each event */
     MNEM__CHUNK_NEXT = 5,                    /* rows of next, then those of count */
-    MNEM__CHUNK_ROWS = MNEM__CHUNK_NEXT + 3, /* a chunk has at least as many */
+    MNEM__CHUNK_ROWS = MNEM__CHUNK_NEXT + 3, /* the least events of a chunk */
 };
 _Static_assert(MNEM__NAME_NONE == (1 << MNEM__NAME_BITS) - 1, "a name, and nothing above it");
 
@@ -44,10 +45,10 @@ typedef struct mnem__trace_thread {
     uint32_t tid;
     char name[16];
     uint64_t first, chunks; /* of the chain */
-    uint64_t lost;          /* after its last chunk */
+    uint64_t lost;          /* lost after its last chunk */
 } mnem__trace_thread;
 
-/* Who has a buffer; next: the place of its next chunk. */
+/* The owner of a buffer; next: the position of its next chunk. */
 typedef struct mnem__trace_buffer {
     mnem__event *chunk;
     uint64_t next;
@@ -56,7 +57,7 @@ typedef struct mnem__trace_buffer {
 
 struct mnem_trace {
     mnem__event_sink sink; /* first */
-    pthread_mutex_t lock;  /* of buffers, threads, places, counts */
+    pthread_mutex_t lock;  /* guards buffers, threads, positions, counts */
     mnem__trace_names names;
     uint32_t events, buffer_count, thread_count, threads_most;
     mnem__trace_buffer *buffers; /* [buffer_count]; the first is the shared slot's */
@@ -67,9 +68,9 @@ struct mnem_trace {
     uint64_t ended_ns; /* since then */
     double ns_per_tick;
     uint64_t budget;
-    const mnem_ledger *ledger; /* whose sums are sampled; it may have gone */
+    const mnem_ledger *ledger; /* whose sums are sampled; may be destroyed */
     bool recording;
-    void *reserve; /* what writing takes of the heap, held until then */
+    void *reserve; /* the heap for writing, reserved until then */
     mnem_trace_format format;
     char path[PATH_MAX];
     char notes[MNEM__TRACE_NOTES]; /* key, 0, value, 0, ... */
@@ -77,13 +78,13 @@ struct mnem_trace {
     mnem__trace_thread threads[MNEM__TRACE_THREADS];
 };
 
-/* A thread's slot asks for room, or ends: the sink's functions (spill.c). */
+/* The sink's functions: room for a thread's slot; the end of a slot (spill.c). */
 bool mnem__trace_room(mnem__event_sink *sink, mnem__event_slot *slot);
 void mnem__trace_leave(mnem__event_sink *sink, mnem__event_slot *slot);
 /* Opens the file without a name beside path. */
 mnem_status mnem__trace_spill_open(mnem_trace *trace);
 
-/* Says it, in MNEM__CHUNK_ROWS events. */
+/* Stores the metadata in MNEM__CHUNK_ROWS events. */
 static inline void mnem__trace_chunk_say(mnem__event *rows, const mnem__trace_chunk *chunk) {
     const uint32_t mask = (1u << MNEM__CHUNK_BITS) - 1;
     for (int i = 0; i < MNEM__CHUNK_ROWS; i++) {

@@ -1,7 +1,7 @@
-/* trace_tables.h: names, accounts, threads and notes of a trace that is read, by number.
+/* trace_tables.h: the names, accounts, threads and notes of a trace being read, by number.
  *
- * They only grow, within a bound on their memory; texts lie in blocks that never move, so that
- * readers may borrow them. */
+ * They only grow, up to a limit on their memory; texts lie in blocks that never move, so readers
+ * may borrow them. */
 #ifndef MNEM_SRC_TRACE_TRACE_TABLES_H
 #define MNEM_SRC_TRACE_TRACE_TABLES_H
 
@@ -25,13 +25,13 @@ typedef struct mnem__trace_tables {
     uint32_t hash_mask;
     mnem__trace_texts *texts;
     uint64_t bytes, bytes_most;
-    bool borrows; /* texts stay where they are, with their zeros */
+    bool borrows; /* texts are used in place, with terminating zeros */
 } mnem__trace_tables;
 
 void mnem__trace_tables_fini(mnem__trace_tables *t);
 
-/* Each gives the number of what was added. MNEM_OVER_BUDGET: past the bound; a heap's status. text
- * needs no zero at its end. */
+/* Each gives the number of the added entry. MNEM_OVER_BUDGET: past the limit; or a status of the
+ * heap. text needs no terminating zero. */
 mnem_status mnem__trace_name_add(mnem__trace_tables *t, const char *text, size_t n,
                                  uint32_t *number);
 /* The same text gets the same number. */

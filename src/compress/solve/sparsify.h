@@ -1,8 +1,8 @@
-/* sparsify.h: rows with two zeros among each four columns (2:4).
+/* sparsify.h: makes rows with two zeros among each four columns (2:4).
  *
- * Which two: those that cost least when all later columns make up for them (SparseGPT, Frantar and
- * Alistarh 2023), which also changes the weights that stay. Of equal ones the later column is
- * dropped. k is a multiple of 4. What a row alone tells is model/prune/mask_2_4.h's. */
+ * It drops the two with the least cost when all later columns compensate (SparseGPT, Frantar and
+ * Alistarh 2023), which also changes the remaining weights; of equal ones the later column. k is
+ * a multiple of 4. model/prune/mask_2_4.h does it without compensation. */
 #ifndef MNEM_SRC_COMPRESS_SOLVE_SPARSIFY_H
 #define MNEM_SRC_COMPRESS_SOLVE_SPARSIFY_H
 
@@ -11,7 +11,7 @@
 typedef struct mnem__sparsegpt {
     const mnem__factor *factor; /* in order */
     int64_t rows;
-    float *weights; /* [rows, k]; their content is lost */
+    float *weights; /* [rows, k]; overwritten */
     float *out;     /* [rows, k] */
     double *losses; /* [rows] out, or NULL: as of mnem__gptq */
 } mnem__sparsegpt;

@@ -3,10 +3,10 @@
  *
  *     events ──► export.c ──► account_blocks.c, pool_blocks.c ──► a format: blocks begin and end
  *
- * Events come in the order of time; a format that needs several passes gets all of them again. Each
- * format is a table of functions.
+ * Events are in the order of time; a format that needs several passes gets all events again.
+ * Each format is a table of functions.
  *
- * A device here is one ledger or one pool: what has a sum of its own. */
+ * A device here is a ledger or a pool, each with its own sum. */
 #ifndef MNEM_SRC_TRACE_EXPORT_EXPORT_H
 #define MNEM_SRC_TRACE_EXPORT_EXPORT_H
 
@@ -24,15 +24,15 @@ typedef struct mnem__export_device {
 
 typedef struct mnem__export mnem__export;
 
-/* Writers keep their failures in export->status. */
+/* Writers store their errors in export->status. */
 typedef struct mnem__export_format {
-    size_t bytes; /* of what the format keeps: export->own, zeroed */
+    size_t bytes; /* of the format's data: export->own, zeroed */
     void (*open)(mnem__export *e, const char *path);
     void (*begin)(mnem__export *e, uint32_t device, const mnem__block *b);
     void (*end)(mnem__export *e, uint32_t device, const mnem__block *b, uint64_t ns);
     void (*refused)(mnem__export *e, uint32_t device, const mnem_trace_event *event); /* or NULL */
     void (*resident)(mnem__export *e, uint64_t ns, uint64_t bytes); /* VmRSS; or NULL */
-    bool (*again)(mnem__export *e); /* all events were told: once more? NULL: no */
+    bool (*again)(mnem__export *e); /* after all events: whether another pass is needed; NULL: no */
     mnem_status (*close)(mnem__export *e, mnem_status status);
 } mnem__export_format;
 
@@ -52,8 +52,8 @@ struct mnem__export {
     void *own;
 };
 
-/* Write what a reader tells from where it is, which is its beginning, to a file (ascend: a folder).
- * The reader may be rewound. */
+/* Write a reader's events, from its start, to a file (ascend: a folder). They may rewind the
+ * reader. */
 mnem_status mnem__trace_write_snapshot(mnem_trace_reader *reader, const char *path);
 mnem_status mnem__trace_write_folded(mnem_trace_reader *reader, const char *path);
 mnem_status mnem__trace_write_ascend(mnem_trace_reader *reader, const char *path);
@@ -67,13 +67,13 @@ static inline const mnem_trace_account *mnem__export_account(const mnem__export 
 
 mnem_status mnem__export_write(const mnem__export_format *format, mnem_trace_reader *reader,
                                const char *path);
-/* The kind and the tag of a block, as names that every reader takes: without characters of not. */
+/* The kind and the tag of a block, as names without the characters in `not`. */
 typedef struct mnem__export_label {
-    char kind[16], tag[256], site[256]; /* site "": not known */
+    char kind[16], tag[256], site[256]; /* site "": unknown */
 } mnem__export_label;
 void mnem__export_label_of(const mnem__export *e, const mnem__block *b, const char * not,
                            mnem__export_label *label);
-/* Tells of every block that is live now. */
+/* Reports every live block. */
 void mnem__export_live(const mnem__export *e, void *context,
                        void (*tell)(void *context, uint32_t device, const mnem__block *b));
 

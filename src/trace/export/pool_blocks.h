@@ -15,9 +15,9 @@ typedef struct mnem__pool_blocks {
     uint32_t room, used;
 } mnem__pool_blocks;
 
-/* A block of so many bytes, not 0, is live. One that lies there already has ended, unseen. */
+/* Begins a block of nonzero bytes. An existing block at the address has ended without an event. */
 mnem_status mnem__pool_blocks_begin(mnem__pool_blocks *p, uint32_t owner, mnem__block b);
-/* Ends it; one that isn't there is none of ours. */
+/* Ends a block; ignores unknown ones. */
 void mnem__pool_blocks_end(mnem__pool_blocks *p, uint32_t owner, uint64_t address, uint64_t ns);
 void mnem__pool_blocks_fini(mnem__pool_blocks *p);
 
