@@ -95,7 +95,7 @@ typedef enum mnem__turn {
     MNEM__TURN_HALVES      /* (i, i + dims / 2): "neox" */
 } mnem__turn;
 
-enum { MNEM__PART_INPUTS = 6, MNEM__PARTS_MAX = 5, MNEM__NAMES_MAX = 4 };
+enum { MNEM__PART_INPUTS = 6, MNEM__PARTS_MAX = 5, MNEM__NAMES_MAX = 4, MNEM__OTHERS_MAX = 2 };
 
 typedef struct mnem__layer_part {
     mnem__layers layers;
@@ -194,6 +194,12 @@ typedef enum mnem__takes {
     MNEM__TAKES_STREAMS = 1 << 23,       /* of residuals, several; how sparse feed-forwards are */
 } mnem__takes;
 
+/* The table of files that have a key, not 0, or (key: NULL) a tensor. */
+typedef struct mnem__other {
+    const char *name, *key; /* name NULL: none */
+    mnem__role role;
+} mnem__other;
+
 typedef struct mnem__architecture {
     /* As files and their keys say it. The first is what we say. */
     const char *names[MNEM__NAMES_MAX];
@@ -214,6 +220,7 @@ typedef struct mnem__architecture {
     bool state_tiled;  /* transformer.state_tiled */
     bool state_beside; /* transformer.state_beside, in each layer */
     bool turned_norms; /* of heads: behind RoPE */
+    bool paired_heads; /* files pair all numbers of a head as neighbours, also those not turned */
     mnem__windows_turn windows_turn;
     bool leading_turn;            /* so do the leading layers, with or without a window */
     bool yarn_unrounded;          /* files don't say it */
@@ -231,9 +238,7 @@ typedef struct mnem__architecture {
     float mixer;                  /* route.mixer */
     bool weights_on_input;        /* route.on_input */
     int32_t split_scale_layers;   /* a model of so many scales scores by (embd / heads)^-1/2 */
-    const char *other;     /* the table of files that have other_key, not 0, or such a tensor */
-    const char *other_key; /* NULL: other_role */
-    mnem__role other_role;
+    mnem__other others[MNEM__OTHERS_MAX];
     bool normalized_weights; /* of the experts used, where a file doesn't say */
     bool sigmoid_weights;    /* so too */
     bool groups_by_pairs;    /* groups of experts are chosen by their two best in any case */

@@ -22,6 +22,7 @@
     X(mamba2)                                                                                      \
     X(granitehybrid)                                                                               \
     X(granitehybrid_moe)                                                                           \
+    X(bamba)                                                                                       \
     X(falcon_h1)                                                                                   \
     X(jamba)                                                                                       \
     X(kimi_linear)                                                                                 \
