@@ -68,6 +68,12 @@ static inline bool mnem__head_here(const mnem_transformer *transformer) {
 bool mnem__layer_is(const mnem_transformer *transformer, int32_t layer, mnem__layers layers);
 /* The layer whose keys and values a layer attends to: itself, or one before. */
 int32_t mnem__layer_keys(const mnem_transformer *transformer, int32_t layer);
+
+/* Runs of layers that need nothing of those before but hidden rows: parts begin with one. Layers
+ * are runs by themselves, but those that take the choice of an earlier layer's indexer. */
+int32_t mnem__layer_runs(const mnem_transformer *t);
+/* A run's first layer; of the run behind the last: all layers. */
+int32_t mnem__layer_run_begin(const mnem_transformer *t, int32_t run);
 int32_t mnem__layer_heads(const mnem_transformer *transformer, int32_t layer);
 int32_t mnem__layer_kv_heads(const mnem_transformer *transformer, int32_t layer);
 int32_t mnem__layer_head_dim(const mnem_transformer *transformer, int32_t layer);
