@@ -234,6 +234,9 @@ MODELS = {
     "granitehybrid_dense": ("GraniteMoeHybridConfig", dict(
         HYBRID, num_local_experts=0, num_experts_per_tok=0, attention_multiplier=0.25,
         logits_scaling=3.0, tie_word_embeddings=True), "refact", "bfloat16", 1),
+    "bamba": ("BambaConfig", dict(
+        attn_layer_indices=[1, 3], mamba_n_heads=8, mamba_d_head=16, mamba_d_state=16,
+        mamba_n_groups=2, num_hidden_layers=4), "llama-bpe", "bfloat16", 2),
     "mistral4": ("Mistral4Config", dict(
         LATENT, q_lora_rank=48, n_shared_experts=1, rope_parameters=MISTRAL4), "tekken",
         "bfloat16", 2),
@@ -708,6 +711,8 @@ def make(name, folder):
         config.update(architectures=["PhiMoEForCausalLM"], original_max_position_embeddings=256)
     if kind == "GraniteMoeHybridConfig":
         config["layer_types"] = changes["layer_types"]  # the words of published folders
+    if kind == "BambaConfig":  # as published folders say it
+        config["attn_rotary_emb"] = config["hidden_size"] // config["num_attention_heads"] // 2
     if kind == "KimiLinearConfig":
         describe_kimi(Path(folder), config)
     if kind == "NemotronHConfig":

@@ -104,7 +104,8 @@ static const char *const families[] = {"olmoe",
                                        "smallthinker",
                                        "qwen3next_qkvz",
                                        "mimo2_qkv",
-                                       "granite_swa_shared"};
+                                       "granite_swa_shared",
+                                       "bamba"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Keys that a file may have beside its own; behind the architecture's name. */

@@ -23,7 +23,7 @@ typedef struct splitter {
     mnem__setup setup;
     mnem_engine_device *devices;
     int32_t count;
-    size_t links;              /* of the chain: layers and both ends */
+    size_t links;              /* of the chain: runs of layers and both ends */
     uint64_t *bytes;           /* [links] */
     uint64_t *kv;              /* [links]: part of bytes */
     mnem__split_device *parts; /* [count] */
@@ -86,18 +86,27 @@ static uint64_t pass_bytes(const splitter *s, int32_t chunk, const mnem__graph_p
            mnem__max_u64(b->workspace_bytes, h->workspace_bytes);
 }
 
+/* The first layer of a link, or of what is behind it. */
+static int32_t layer_of(const splitter *s, size_t link) {
+    return link == 0 ? 0 : mnem__layer_run_begin(&s->setup.map->shape, (int32_t)link - 1);
+}
+
 static void fill_chain(splitter *s, const mnem__choice *choice) {
     const mnem__transformer_map *map = s->setup.map;
-    const int32_t layers = map->shape.layers;
-    for (int32_t i = 0; i < layers; i++) {
-        s->kv[i + 1] = map->shape.encoder ? 0 : layer_pages_bytes(s, choice, i);
-        s->bytes[i + 1] = layer_weight_bytes(s, i) + s->kv[i + 1];
+    const size_t last = s->links - 1;
+    for (size_t i = 1; i < last; i++) {
+        s->kv[i] = s->bytes[i] = 0;
+        for (int32_t layer = layer_of(s, i); layer < layer_of(s, i + 1); layer++) {
+            s->kv[i] += map->shape.encoder ? 0 : layer_pages_bytes(s, choice, layer);
+            s->bytes[i] += layer_weight_bytes(s, layer);
+        }
+        s->bytes[i] += s->kv[i];
     }
     s->bytes[0] = matrix_bytes(s, map->embedding) + positions_bytes(s);
-    s->bytes[layers + 1] = matrix_bytes(s, map->body_count) + vector_bytes(&map->output_norm) +
-                           vector_bytes(&map->output_norm_bias) + vector_bytes(&map->output_bias) +
-                           mnem__engine_logits_bytes(&s->setup);
-    if (map->shape.encoder) s->bytes[layers + 1] = 0;
+    s->bytes[last] = matrix_bytes(s, map->body_count) + vector_bytes(&map->output_norm) +
+                     vector_bytes(&map->output_norm_bias) + vector_bytes(&map->output_bias) +
+                     mnem__engine_logits_bytes(&s->setup);
+    if (map->shape.encoder) s->bytes[last] = 0;
 }
 
 /* Cuts with these numbers; result holds the room, or what is short. */
@@ -192,8 +201,8 @@ static void fill_device(const splitter *s, const mnem__split_device *part, mnem_
     if (part->layers == 0) return;
     d->embedding = part->layer_begin == 0;
     d->head = end == s->links;
-    d->layer_begin = d->embedding ? 0 : (int32_t)part->layer_begin - 1;
-    d->layers = (int32_t)part->layers - d->embedding - d->head;
+    d->layer_begin = layer_of(s, part->layer_begin);
+    d->layers = layer_of(s, d->head ? s->links - 1 : end) - d->layer_begin;
     for (size_t i = part->layer_begin; i < end; i++) {
         d->weight_bytes += s->bytes[i] - s->kv[i];
         d->kv_bytes += s->kv[i];
@@ -231,7 +240,7 @@ mnem_status mnem_engine_split_make(const mnem_model *model, const mnem_engine_op
         return mnem__fail(MNEM_INVALID, "plan: the number of devices is %d, expected 1 to %d",
                           count, DEVICES_MOST);
     MNEM__TRY(mnem__setup_init(&s.setup, model, options));
-    s.links = (size_t)s.setup.map->shape.layers + 2;
+    s.links = (size_t)mnem__layer_runs(&s.setup.map->shape) + 2;
     mnem_status status = split_layers(&s, split);
     mnem__free(s.bytes);
     mnem__free(s.kv);

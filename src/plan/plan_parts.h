@@ -49,7 +49,7 @@ typedef enum mnem__part_how {
     X(RING, IO, "ring", PINNED, 0)                                                                 \
     X(ROWS, IO, "embedding rows", PINNED, BY(CHUNK) | BY(MODEL))                                   \
     X(LAYER_ROWS, IO, "rows of layers", PINNED, BY(CHUNK))                                         \
-    X(RELAY, IO, "states of ranks", PINNED, BY(CHUNK))                                             \
+    X(RELAY, IO, "hidden rows of ranks", PINNED, BY(CHUNK))                                        \
     X(EXCHANGE, IO, "exchange", PINNED, 0)                                                         \
     X(STAGING, IO, "staging", PINNED, BY(CHUNK) | BY(MICRO_BATCH))                                 \
     X(TEACHER_RING, IO, "teacher", PINNED, 0)                                                      \

@@ -37,7 +37,7 @@
     "granite_swa", "granite_swa_own", "smallthinker", "smallthinker_all", \
     "gemma3n", "gemma3n_two", "qwen3next_qkvz", "qwen3next_one_qkvz", \
     "mimo2_qkv", "mimo2_same_qkv", "granite_swa_moe", "granite_swa_shared", \
-    "granite_swa_shared_one"
+    "granite_swa_shared_one", "bamba", "bamba_ends", "bamba_whole"
 /* clang-format on */
 
 #endif

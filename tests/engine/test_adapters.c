@@ -225,7 +225,8 @@ static const char *const families[] = {
     "kimi-linear",    "nemotron_h_moe", "nemotron-latent", "mistral4",
     "llama4",         "phimoe",         "apertus",         "granite_swa",
     "smallthinker",   "step35",         "laguna",          "gemma3n",
-    "qwen3next-qkvz", "mimo2-qkv",      "granswa-moe",     "granswa-shared"};
+    "qwen3next-qkvz", "mimo2-qkv",      "granswa-moe",     "granswa-shared",
+    "bamba"};
 enum { FAMILIES = sizeof families / sizeof *families };
 
 /* Of three layers, so that those that differ are all there. */

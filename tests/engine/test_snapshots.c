@@ -233,18 +233,27 @@ static void a_stopped_step_goes_on_from_a_snapshot(void **state) {
     }
 }
 
+/* A new file with the text's first 150 tokens, and the states at 0, 32, ..., 128 and 150. */
+static int save_150(void) {
+    engine_case c;
+    mnem_sequence *s;
+    const int fd = new_file();
+    open_with(&c, 16, 12);
+    must(mnem_sequence_create(c.engine, &s));
+    check(&c, s, 150);
+    must(mnem_sequence_save(s, text, 0, fd, 0));
+    engine_case_close(&c);
+    return fd;
+}
+
 static void a_save_has_the_snapshots_too(void **state) {
     (void)state;
     for (int32_t n = EVERY; n <= 150; n += 7) {
         engine_case c;
         mnem_sequence *s;
         mnem_saved saved;
-        const int fd = new_file();
+        const int fd = save_150();
         open_with(&c, 16, 12);
-        must(mnem_sequence_create(c.engine, &s));
-        check(&c, s, 150);
-        must(mnem_sequence_save(s, text, 0, fd, 0));
-        mnem_sequence_destroy(s);
         must(mnem_saved_open(c.engine, fd, 0, &saved));
         assert_int_equal(saved.states, 150 / EVERY + 1);
         must(mnem_sequence_create(c.engine, &s));
@@ -264,12 +273,7 @@ static void a_load_has_the_snapshots_that_fit(void **state) {
         engine_case c;
         mnem_sequence *s;
         mnem_saved saved;
-        const int fd = new_file();
-        open_with(&c, 16, 12);
-        must(mnem_sequence_create(c.engine, &s));
-        check(&c, s, 150);
-        must(mnem_sequence_save(s, text, 0, fd, 0));
-        engine_case_close(&c);
+        const int fd = save_150();
         open_with(&c, 16, most);
         must(mnem_saved_open(c.engine, fd, 0, &saved));
         must(mnem_sequence_create(c.engine, &s));

@@ -99,11 +99,14 @@ static mnem_status refuse_model(const ranks *x) {
     MNEM__TRY(mnem_transformer_supports(
         &t, adapters | (rows ? MNEM_FEATURE_RANKS_ROWS : MNEM_FEATURE_RANKS_LAYERS)));
     if (rows) return mnem__ranks_rows_check(x->model, x->size);
-    if (t.layers >= x->size) return MNEM_OK;
+    const int32_t runs = mnem__layer_runs(&t);
+    if (runs >= x->size) return MNEM_OK;
     return mnem__fail(MNEM_INVALID,
-                      "ranks: %d ranks are too many to split by layers: the model has %d layers, "
+                      "ranks: %d ranks are too many to split by layers: the model has %d layers%s, "
                       "so use at most %d ranks",
-                      x->size, t.layers, t.layers);
+                      x->size, t.layers,
+                      runs < t.layers ? " in groups that share the choice of an indexer" : "",
+                      runs);
 }
 
 static mnem_status agree(ranks *x) {
@@ -147,18 +150,19 @@ static mnem_status gather_room(ranks *x) {
     return gather_rows(x, x->room, sizeof *x->room);
 }
 
-/* By each rank's share of all room, in layers of equal size; each gets one at least. */
-static void cut_by_share(ranks *x) {
+/* By each rank's share of all room, in runs of equal size; each gets one at least. */
+static void cut_by_share(ranks *x, const mnem_transformer *t) {
+    const int32_t runs = mnem__layer_runs(t);
     double total = 0, before = 0;
     for (int32_t i = 0; i < x->size; i++) total += (double)x->room[i];
     x->cut[0] = 0;
     for (int32_t i = 0; i < x->size; i++) {
         before += (double)x->room[i];
-        const int32_t end = (int32_t)((double)x->layers * before / total + 0.5);
-        const int32_t least = x->cut[i] + 1, most = x->layers - (x->size - 1 - i);
-        x->cut[i + 1] =
-            i == x->size - 1 ? x->layers : mnem__min_i32(mnem__max_i32(end, least), most);
+        const int32_t end = (int32_t)((double)runs * before / total + 0.5);
+        const int32_t least = x->cut[i] + 1, most = runs - (x->size - 1 - i);
+        x->cut[i + 1] = i == x->size - 1 ? runs : mnem__min_i32(mnem__max_i32(end, least), most);
     }
+    for (int32_t i = 1; i <= x->size; i++) x->cut[i] = mnem__layer_run_begin(t, x->cut[i]);
 }
 
 /* With all resident, where that fits and gives each rank a layer. */
@@ -203,8 +207,8 @@ static void take_part(ranks *x) {
     x->options.layer_end = x->cut[x->rank + 1];
 }
 
-static mnem_status cut_by_room(ranks *x) {
-    if (x->rank == 0 && !cut_by_split(x)) cut_by_share(x);
+static mnem_status cut_by_room(ranks *x, const mnem_transformer *t) {
+    if (x->rank == 0 && !cut_by_split(x)) cut_by_share(x, t);
     MNEM__TRY(share(x, x->cut, ((size_t)x->size + 1) * sizeof *x->cut));
     take_part(x);
     return MNEM_OK;
@@ -267,7 +271,7 @@ static bool costs_nothing(const ranks *x) {
 }
 
 /* Every rank cuts the same, from the same numbers. */
-static mnem_status cut_and_plan(ranks *x, mnem_engine_plan *plan) {
+static mnem_status cut_and_plan(ranks *x, const mnem_transformer *t, mnem_engine_plan *plan) {
     if (x->options.cut == MNEM_CUT_ROWS) {
         MNEM__TRY(gather_room(x));
         MNEM__TRY(cut_rows(x));
@@ -283,7 +287,7 @@ static mnem_status cut_and_plan(ranks *x, mnem_engine_plan *plan) {
     if (costs_nothing(x)) return MNEM_OK;
     x->by_work = false;
     MNEM__TRY(gather_room(x));
-    MNEM__TRY(cut_by_room(x));
+    MNEM__TRY(cut_by_room(x, t));
     return plan_part(x, plan);
 }
 
@@ -387,9 +391,9 @@ static mnem_status predict(const ranks *x, mnem_engine_plan *plan) {
     return status;
 }
 
-static mnem_status plan_ranks(ranks *x, mnem_engine_plan *plan) {
+static mnem_status plan_ranks(ranks *x, const mnem_transformer *t, mnem_engine_plan *plan) {
     MNEM__TRY(agree(x));
-    MNEM__TRY(cut_and_plan(x, plan));
+    MNEM__TRY(cut_and_plan(x, t, plan));
     MNEM__TRY(check_answers(x, plan));
     const uint64_t wanted = plan->wanted_bytes;
     settle(x, plan);
@@ -425,7 +429,7 @@ mnem_status mnem_engine_plan_ranks(const mnem_model *model, const mnem_engine_op
     x.answers = mnem__calloc("plan", n, sizeof *x.answers);
     x.parts = mnem__calloc("plan", n, sizeof *x.parts);
     const bool whole = x.begin && x.room && x.speed && x.cut && x.parts && x.answers;
-    status = whole ? plan_ranks(&x, plan) : mnem__heap_status();
+    status = whole ? plan_ranks(&x, &t, plan) : mnem__heap_status();
     if (!whole) mnem_comm_abort(x.comm, mnem_last_error());
     mnem__free(x.begin);
     mnem__free(x.room);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "engine/ranks/ranks_private.h"
+#include "model/architecture/architecture.h"
 
 /* What a token reads of each layer; the output matrix is the last one's. */
 static void layer_work(const mnem_model *model, const mnem_transformer *m, double *work) {
@@ -28,19 +29,29 @@ static void layer_work(const mnem_model *model, const mnem_transformer *m, doubl
     work[m->layers - 1] += m->tied ? embedding : head;
 }
 
-/* Whether each rank ends within seconds; the cut where it does. */
-static bool try_cut(const double *work, int32_t layers, const double *speed, int32_t ranks,
+/* Of runs of layers in the place of layers. */
+static void add_runs(const mnem_transformer *t, double *work) {
+    for (int32_t run = 0; run < mnem__layer_runs(t); run++) {
+        double sum = 0;
+        for (int32_t i = mnem__layer_run_begin(t, run); i < mnem__layer_run_begin(t, run + 1); i++)
+            sum += work[i];
+        work[run] = sum; /* read before: a run's number is at most its first layer's */
+    }
+}
+
+/* Whether each rank ends within seconds; the cut, in runs, where it does. */
+static bool try_cut(const double *work, int32_t runs, const double *speed, int32_t ranks,
                     double seconds, int32_t *cut) {
     int32_t at = 0;
     cut[0] = 0;
     for (int32_t i = 0; i < ranks; i++) {
-        const int32_t most = layers - (ranks - 1 - i); /* one for each of the others */
+        const int32_t most = runs - (ranks - 1 - i); /* one for each of the others */
         double sum = 0;
         for (; at < most && (sum + work[at]) / speed[i] <= seconds; at++) sum += work[at];
         if (at == cut[i]) return false;
         cut[i + 1] = at;
     }
-    return at == layers;
+    return at == runs;
 }
 
 mnem_status mnem__ranks_cut_by_work(const mnem_model *model, const double *speed, int32_t ranks,
@@ -52,20 +63,23 @@ mnem_status mnem__ranks_cut_by_work(const mnem_model *model, const double *speed
     double *work = mnem__calloc("plan", (size_t)t.layers, sizeof *work);
     if (!work) return mnem__heap_status();
     layer_work(model, &t, work);
+    add_runs(&t, work);
+    const int32_t runs = mnem__layer_runs(&t);
     for (int32_t i = 0; i < ranks; i++) slowest = speed[i] < slowest ? speed[i] : slowest;
-    for (int32_t i = 0; i < t.layers; i++) high += work[i] / slowest;
+    for (int32_t i = 0; i < runs; i++) high += work[i] / slowest;
     for (int i = 0; i < HALVINGS; i++) {
         const double middle = (low + high) / 2;
-        if (try_cut(work, t.layers, speed, ranks, middle, cut))
+        if (try_cut(work, runs, speed, ranks, middle, cut))
             high = middle;
         else
             low = middle;
     }
-    const bool found = try_cut(work, t.layers, speed, ranks, high, cut);
+    const bool found = try_cut(work, runs, speed, ranks, high, cut);
+    for (int32_t i = 1; i <= ranks && found; i++) cut[i] = mnem__layer_run_begin(&t, cut[i]);
     mnem__free(work);
     return found ? MNEM_OK
                  : mnem__fail(MNEM_INVALID,
                               "ranks: %d ranks are too many to split by layers: the model has %d "
                               "layers, so use at most %d ranks",
-                              ranks, t.layers, t.layers);
+                              ranks, t.layers, runs);
 }

@@ -68,6 +68,13 @@ static inline bool mnem__head_here(const mnem_transformer *transformer) {
 bool mnem__layer_is(const mnem_transformer *transformer, int32_t layer, mnem__layers layers);
 /* The layer whose keys and values a layer uses: itself, or an earlier one. */
 int32_t mnem__layer_keys(const mnem_transformer *transformer, int32_t layer);
+
+/* The number of runs of layers: a run needs only hidden rows of earlier layers, so parts of a
+ * model begin with a run. A layer is a run, together with later layers that use its indexer's
+ * choice. */
+int32_t mnem__layer_runs(const mnem_transformer *t);
+/* The first layer of a run; past the last run: the number of layers. */
+int32_t mnem__layer_run_begin(const mnem_transformer *t, int32_t run);
 int32_t mnem__layer_heads(const mnem_transformer *transformer, int32_t layer);
 int32_t mnem__layer_kv_heads(const mnem_transformer *transformer, int32_t layer);
 int32_t mnem__layer_head_dim(const mnem_transformer *transformer, int32_t layer);
@@ -95,7 +102,7 @@ typedef enum mnem__turn {
     MNEM__TURN_HALVES      /* (i, i + dims / 2): "neox" */
 } mnem__turn;
 
-enum { MNEM__PART_INPUTS = 6, MNEM__PARTS_MAX = 5, MNEM__NAMES_MAX = 4 };
+enum { MNEM__PART_INPUTS = 6, MNEM__PARTS_MAX = 5, MNEM__NAMES_MAX = 4, MNEM__OTHERS_MAX = 2 };
 
 typedef struct mnem__layer_part {
     mnem__layers layers;
@@ -194,6 +201,12 @@ typedef enum mnem__takes {
     MNEM__TAKES_STREAMS = 1 << 23, /* several residual streams; the sparsity of feed-forwards */
 } mnem__takes;
 
+/* The table for files with a nonzero key or, if key is NULL, a tensor of role. */
+typedef struct mnem__other {
+    const char *name, *key; /* name NULL: none */
+    mnem__role role;
+} mnem__other;
+
 typedef struct mnem__architecture {
     /* Its names in files and keys. The first one is used in output. */
     const char *names[MNEM__NAMES_MAX];
@@ -214,6 +227,8 @@ typedef struct mnem__architecture {
     bool state_tiled;  /* transformer.state_tiled */
     bool state_beside; /* transformer.state_beside, in each layer */
     bool turned_norms; /* norms of heads come after RoPE */
+    bool
+        paired_heads; /* in files all elements of a head are interleaved, also those without RoPE */
     mnem__windows_turn windows_turn;
     bool leading_turn;            /* leading layers have RoPE, with or without a window */
     bool yarn_unrounded;          /* not in files */
@@ -231,10 +246,9 @@ typedef struct mnem__architecture {
         plain_heads_experts; /* a model with this number of experts has no transformer.unit_heads */
     float mixer;             /* route.mixer */
     bool weights_on_input;   /* route.on_input */
-    int32_t split_scale_layers; /* with this number, scores are scaled by (embd / heads)^-1/2 */
-    const char *other; /* the table for files with a nonzero other_key, or a tensor of other_role */
-    const char *other_key; /* NULL: other_role */
-    mnem__role other_role;
+    int32_t
+        split_scale_layers; /* a model with this number of layers scales scores by (embd / heads)^-1/2 */
+    mnem__other others[MNEM__OTHERS_MAX];
     bool normalized_weights; /* default: the weights of the used experts add up to 1 */
     bool sigmoid_weights;    /* so too */
     bool groups_by_pairs;    /* groups of experts are always chosen by their two best */

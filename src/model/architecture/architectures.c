@@ -22,6 +22,7 @@
     X(mamba2)                                                                                      \
     X(granitehybrid)                                                                               \
     X(granitehybrid_moe)                                                                           \
+    X(bamba)                                                                                       \
     X(falcon_h1)                                                                                   \
     X(jamba)                                                                                       \
     X(kimi_linear)                                                                                 \
@@ -134,6 +135,18 @@ int32_t mnem__layer_keys(const mnem_transformer *t, int32_t layer) {
     int32_t of = own - 1;
     while (of > 0 && mnem__layer_has_window(t, of) != mnem__layer_has_window(t, layer)) of--;
     return of;
+}
+
+int32_t mnem__layer_runs(const mnem_transformer *t) {
+    return t->index_heads ? mnem_layers_count(&t->indexed, t->layers) : t->layers;
+}
+
+int32_t mnem__layer_run_begin(const mnem_transformer *t, int32_t run) {
+    int32_t layer = 0;
+    if (!t->index_heads) return run;
+    for (; layer < t->layers; layer++)
+        if (mnem_layer_is(&t->indexed, layer) && run-- == 0) break;
+    return layer;
 }
 
 int32_t mnem__layer_heads(const mnem_transformer *t, int32_t layer) {

@@ -449,13 +449,18 @@ static bool has_role(const mnem_model *model, mnem__role role) {
     return false;
 }
 
-/* Some files of one name need another table. */
-static bool is_other(const mnem_model *model, const mnem__architecture *a, const char *prefix) {
+/* Some files of one name need another table; NULL: not this one. */
+static const mnem__architecture *find_other(const mnem_model *model, const mnem__architecture *a,
+                                            const char *prefix) {
     mnem__key_reader r = {.model = model, .prefix = prefix};
-    mnem_value value;
-    if (!a->other) return false;
-    if (a->other_role) return has_role(model, a->other_role);
-    return mnem__key_find(&r, a->other_key, &value) && value.u > 0;
+    for (int i = 0; i < MNEM__OTHERS_MAX && a->others[i].name; i++) {
+        const mnem__other *other = &a->others[i];
+        mnem_value value;
+        if (other->key ? mnem__key_find(&r, other->key, &value) && value.u > 0
+                       : has_role(model, other->role))
+            return mnem__architecture_find(other->name);
+    }
+    return NULL;
 }
 
 static mnem_status take_model(const mnem_model *model, mnem_transformer *t) {
@@ -471,8 +476,8 @@ static mnem_status take_model(const mnem_model *model, mnem_transformer *t) {
     MNEM__TRY(mnem__gguf_check_model(model));
     const mnem__architecture *architecture = mnem__architecture_find(value.text.bytes);
     if (!architecture) return refuse_architecture(model, &value);
-    while (is_other(model, architecture, value.text.bytes))
-        architecture = mnem__architecture_find(architecture->other);
+    for (const mnem__architecture *a = architecture; a;)
+        if ((a = find_other(model, architecture, value.text.bytes))) architecture = a;
     snprintf(t->architecture, sizeof t->architecture, "%s", architecture->names[0]);
     mnem_status status = take_keys(model, architecture, value.text.bytes, t);
     return status == MNEM_OK ? mnem__hparams_tensors(model, architecture, value.text.bytes, t)

@@ -25,8 +25,7 @@ static mnem_status take_flags(mnem__key_reader *r, const mnem_value *value, mnem
     return MNEM_OK;
 }
 
-/* Granite's layers that attend have no RoPE, which their files say; others of its architecture have
- * it (Bamba). */
+/* Granite's layers that attend have no RoPE, which their files say; Bamba's have it. */
 static mnem_status check_unturned(mnem__key_reader *r) {
     mnem_value value;
     const bool found = mnem__key_find(r, "rope.scaling.finetuned", &value);
@@ -35,6 +34,14 @@ static mnem_status check_unturned(mnem__key_reader *r) {
         MNEM_UNSUPPORTED,
         "%s: key %s: is %s, expected false, because RoPE isn't supported in this architecture",
         r->model->path, r->key, found ? "true" : "missing");
+}
+
+static mnem_status check_pairs(const mnem__key_reader *r, const mnem_transformer *t) {
+    if (t->head_dim % 2 == 0) return MNEM_OK;
+    return mnem__fail(MNEM_BAD_FILE,
+                      "%s: key %s.%s: heads are %d wide, expected an even number, because numbers "
+                      "of a head are paired",
+                      r->model->path, r->prefix, MNEM__KEY_KEY_LENGTH, t->head_dim);
 }
 
 static mnem_status take_schedule(mnem__key_reader *r, const mnem__architecture *a,
@@ -48,6 +55,7 @@ static mnem_status take_schedule(mnem__key_reader *r, const mnem__architecture *
         t->recurrent = mnem_layers_count(&t->recurrent, t->layers) > 0
                            ? mnem__layer_schedule_simple(&t->recurrent, t->layers)
                            : (mnem_layer_schedule){.kind = MNEM_LAYERS_LIST};
+        if (a->paired_heads) return check_pairs(r, t);
         return a->takes & MNEM__TAKES_SCALES ? check_unturned(r) : MNEM_OK;
     }
     if (mnem__key_find(r, MNEM__KEY_RECURRENT, &value)) return take_flags(r, &value, t);

@@ -45,9 +45,6 @@ static bool convolves(shape t) { return t->convolving.kind != MNEM_LAYERS_NONE; 
 static bool has_states(shape t) { return t->recurrent.kind != MNEM_LAYERS_NONE; }
 static bool has_no_heads(shape t) { return t->heads == 0; }
 static bool has_latent(shape t) { return t->latent > 0; }
-static bool shares_choices(shape t) {
-    return t->index_heads && mnem_layers_count(&t->indexed, t->layers) < t->layers;
-}
 static bool has_experts(shape t) { return t->experts > 0; }
 static bool has_leading_layers(shape t) { return mnem_layers_count(&t->leading, t->layers) > 0; }
 static bool has_later_experts(shape t) { return t->experts > 0 && has_leading_layers(t); }
@@ -196,7 +193,6 @@ static const property properties[] = {
     {has_no_heads, "no attention", PRUNE_HEADS},
     {has_states, "recurrent states", PRUNE_HEADS},
     {has_latent, "latent attention (MLA)", RANKS_ROWS | WALK | PRUNE_HEADS},
-    {shares_choices, "layers that share an indexer's choice", RANKS_LAYERS},
     {has_experts, "a mixture of experts", WALK | PRUNE_CHANNELS},
     {has_later_experts, "experts in some layers only", RANKS_ROWS},
     {shares_keys, "layers that share keys and values", RANKS_RUN | WALK | PRUNE_LAYERS},

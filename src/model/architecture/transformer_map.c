@@ -221,6 +221,11 @@ mnem_status mnem__transformer_map_part(const mnem_model *model, int32_t begin, i
                           "model: layers %d to %d can't be loaded as a part: the model has the "
                           "layers 0 to %d",
                           begin, end - 1, shape.layers - 1);
+    if (end != 0 && shape.index_heads && !mnem_layer_is(&shape.indexed, begin))
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "model: layers %d to %d can't be loaded as a part: layer %d has no "
+                          "indexer, and reads the choice of an earlier layer's",
+                          begin, end - 1, begin);
     if (end != 0 && shape.streams)
         return mnem__fail(MNEM_UNSUPPORTED,
                           "model: layers %d to %d can't be loaded as a part: the model has several "

@@ -83,6 +83,28 @@ static mnem_status put_layer_heads(mnem__folder *folder, const mnem__hf_config *
     return folder->status;
 }
 
+/* The same, of a list of the layers that attend. */
+static mnem_status put_attending(mnem__folder *folder, const mnem__hf_config *c) {
+    int64_t layers;
+    const mnem__node *list = mnem__hf_find(c, "attn_layer_indices");
+    MNEM__TRY(mnem__hf_size(c, "num_hidden_layers", MNEM__HF_LAYERS_MAX, &layers));
+    int32_t *heads = mnem__folder_alloc(folder, (size_t)layers * sizeof *heads);
+    if (!heads) return folder->status;
+    memset(heads, 0, (size_t)layers * sizeof *heads);
+    const bool is_list = list && list->kind == MNEM__JSON_LIST;
+    for (uint32_t i = 0; list && i < (is_list ? list->count : 1); i++) {
+        const double layer = is_list ? mnem__node_number(mnem__node_at(list, i), NAN) : NAN;
+        if (!(layer >= 0 && layer < (double)layers && layer == floor(layer)))
+            return mnem__fail(MNEM_BAD_FILE,
+                              "%s: attn_layer_indices: expected a list of layers from 0 to %d; "
+                              "download config.json again",
+                              c->path, (int)layers - 1);
+        heads[(int64_t)layer] = (int32_t)mnem__hf_heads(c, true);
+    }
+    mnem__put_array(folder, ".attention.head_count_kv", MNEM_VALUE_I32, heads, (uint64_t)layers);
+    return folder->status;
+}
+
 /* As files of models without experts say it. */
 static mnem_status put_no_experts(mnem__folder *folder, const mnem__hf_config *c) {
     int64_t width;
@@ -94,7 +116,7 @@ static mnem_status put_no_experts(mnem__folder *folder, const mnem__hf_config *c
     return MNEM_OK;
 }
 
-/* Granite 4: "auto" is what heads of the width have; attention is without RoPE. */
+/* Granite 4, Bamba: "auto" is what heads of the width have. Granite's attention is without RoPE. */
 static mnem_status put_hybrid(mnem__folder *folder, const mnem__hf_config *c) {
     int64_t embd, state, kernel, heads, groups, dim, expand;
     const mnem__node *said = mnem__hf_find(c, "mamba_d_head");
@@ -116,12 +138,17 @@ static mnem_status put_hybrid(mnem__folder *folder, const mnem__hf_config *c) {
     const struct {
         const char *key;
         int64_t number;
-    } rows[] = {{".context_length", CONTEXT},     {".ssm.conv_kernel", kernel},
-                {".ssm.state_size", state},       {".ssm.group_count", groups},
-                {".ssm.inner_size", heads * dim}, {".ssm.time_step_rank", heads}};
+    } rows[] = {{".ssm.conv_kernel", kernel},
+                {".ssm.state_size", state},
+                {".ssm.group_count", groups},
+                {".ssm.inner_size", heads * dim},
+                {".ssm.time_step_rank", heads}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         mnem__put_u32(folder, rows[i].key, (uint32_t)rows[i].number);
-    mnem__put_bool(folder, ".rope.scaling.finetuned", false);
+    const bool turns = mnem__hf_has_word(c->members->names, "attn_layer_indices");
+    mnem__put_bool(folder, ".rope.scaling.finetuned", turns);
+    if (turns) return put_attending(folder, c);
+    mnem__put_u32(folder, ".context_length", CONTEXT);
     if (!(c->family->keys & MNEM__HF_EXPERTS)) MNEM__TRY(put_no_experts(folder, c));
     return put_layer_heads(folder, c);
 }

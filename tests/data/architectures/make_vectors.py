@@ -565,6 +565,16 @@ MODELS |= {
         layer_types=["sliding_attention", "full_attention", "full_attention",
                      "sliding_attention"])),
 }
+BAMBA = dict(num_hidden_layers=3, attn_layer_indices=[1], mamba_n_heads=4, mamba_d_head=16,
+             mamba_n_groups=1, mamba_d_state=16, mamba_d_conv=4, mamba_expand=2)
+MODELS |= {
+    "bamba": ("BambaConfig", dict(BAMBA, rope_parameters=GLM)),
+    "bamba_ends": ("BambaConfig", dict(
+        BAMBA, attn_layer_indices=[0, 2], mamba_n_groups=2, num_attention_heads=2,
+        num_key_value_heads=1, tie_word_embeddings=True, rope_parameters=GLM)),
+    "bamba_whole": ("BambaConfig", dict(BAMBA, num_key_value_heads=4, rope_parameters=dict(
+        GLM, partial_rotary_factor=1.0))),
+}
 MODELS |= {n + "_qkvz": MODELS[n] for n in ("qwen3next", "qwen3next_one")}
 MODELS |= {n + "_qkv": MODELS[n] for n in ("mimo2", "mimo2_same")}
 
@@ -647,6 +657,16 @@ def name_layers(folder):
     config = json.loads((folder / "config.json").read_text())
     config["layer_types"] = ["attention" if "attention" in t and "linear" not in t else "mamba"
                              for t in config["layer_types"]]
+    (folder / "config.json").write_text(json.dumps(config))
+
+
+def describe_bamba(folder):
+    """As published folders say it."""
+    config = json.loads((folder / "config.json").read_text())
+    width = config["hidden_size"] // config["num_attention_heads"]
+    config["attn_rotary_emb"] = int(width * config["rope_parameters"]["partial_rotary_factor"])
+    for name in ("layer_types", "layers_block_type"):
+        config.pop(name, None)
     (folder / "config.json").write_text(json.dumps(config))
 
 
@@ -927,6 +947,8 @@ def make(converter, name):
             bailing_folders.rename(Path(folder), 2 if "2" in name else 1)
         if name.startswith("mimo2"):
             describe_mimo(Path(folder))
+        if kind == "BambaConfig":
+            describe_bamba(Path(folder))
         if kind == "Mistral4Config":
             name_class(Path(folder))
         if kind == "Step3p7Config":

@@ -154,6 +154,9 @@ CLASSES |= {
     "GraniteMoeHybridForCausalLM": ("granitemoehybrid", "GraniteMoeHybridConfig", "hybrid", dict(
         num_local_experts=4, shared_intermediate_size=32, mamba_n_heads=4, mamba_n_groups=2,
         mamba_d_state=16, mamba_d_head=16, layer_types=["mamba", "attention"] * 3)),
+    "BambaForCausalLM": ("bamba", "BambaConfig", "bamba", dict(
+        mamba_n_heads=4, mamba_n_groups=2, mamba_d_state=16, mamba_d_head=16,
+        attn_layer_indices=[1, 3, 5])),
     "FalconH1ForCausalLM": ("falcon_h1", "FalconH1Config", "side", dict(
         mamba_d_ssm=64, mamba_n_heads=4, mamba_n_groups=2, mamba_d_state=16, mamba_d_head=16)),
     "KimiLinearForCausalLM": ("kimi_linear", "KimiLinearConfig", "kimi", dict(
@@ -476,6 +479,13 @@ OWN = {  # where a class differs
         max_position_embeddings=[("inert", 128)], layer_types=[
             ("size", ["attention", "mamba"] * 3), ("fixed", ["attention"] * LAYERS),
             ("fixed", BAD_TYPES), ("inert", ["linear_attention", "full_attention"] * 3)]),
+    "BambaForCausalLM": dict(
+        rope_parameters=[("read", dict(PLAIN, rope_theta=5e3)),
+                         ("read", dict(PLAIN, partial_rotary_factor=1.0)),
+                         ("inert", dict(PLAIN, partial_rotary_factor=0.5)),
+                         ("fixed", dict(PLAIN, rope_type="dynamic", factor=2.0))],
+        attn_layer_indices=[("size", [1, 3]), ("size", [LAYERS]), ("size", None)],
+        num_logits_to_keep=[("inert", 3)], z_loss_coefficient=[("inert", 0.1)]),
     "FalconH1ForCausalLM": dict(  # factors are in the weights
         {name: [("inert", 2.0)] for name in (
             "lm_head_multiplier", "embedding_multiplier", "key_multiplier",
@@ -915,6 +925,10 @@ def layer(kind, i, p):
             [(m + "conv1d.weight", [128, 1, 4]), (m + "conv1d.bias", [128])] +
             [(m + x, [4]) for x in ("A_log", "D", "dt_bias")] + norm(m + "norm", 64))
         return [t for t in layer("granitemoe shared", i, p) if ".self_attn." not in t[0]] + mixer
+    if kind == "bamba":
+        mixed = [t for t in layer("hybrid", i, p) if ".mamba." in t[0] or ".self_attn." in t[0]]
+        return norm(p + "input_layernorm") + norm(p + "pre_ff_layernorm") + mixed + \
+            mlp(p + "feed_forward.")
     if kind == "one_part":
         m = p + "mixer."
         mixer = [linear(m + "in_proj", 196, EMBD) + linear(m + "out_proj", EMBD, 64) +
@@ -979,7 +993,7 @@ def tensors(kind, tied):
         p = "model.layers."
         begin = linear("model.embed_tokens", VOCAB, EMBD) + norm(
             "model.embedding_norm" if kind in ("lfm2", "lfm2moe") else
-            "model.final_layernorm" if kind in ("side", "jamba") else "model.norm",
+            "model.final_layernorm" if kind in ("side", "jamba", "bamba") else "model.norm",
             bias=kind in ("starcoder2", "ungated bias", "phimoe"))
         if not tied:
             begin += linear("lm_head", VOCAB, EMBD)

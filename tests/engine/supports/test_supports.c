@@ -12,6 +12,8 @@
 #include "kit/kit_file.h"
 #include "kit/kit_model.h"
 #include "mnem/mnem.h"
+#include "model/architecture/architecture.h"
+#include "model/architecture/transformer_graph.h"
 #include "model/gguf/gguf_writer.h"
 
 enum { TOKENS = 8, CONTEXT = 32 };
@@ -432,20 +434,33 @@ static void known_answers(void **state) {
     }
 }
 
-/* Which files of a family share an indexer's choice is theirs to say. */
+/* Which layers share an indexer's choice is a file's to say: parts begin with one that chooses. */
 static void layers_that_share_a_choice_stay_on_one_rank(void **state) {
-    static const char *const files[] = {"glm_dsa", "glm_dsa_shared"};
+    static const struct {
+        const char *file;
+        int32_t runs, begin[4];
+    } cases[] = {{"glm_dsa", 3, {0, 1, 2, 3}},
+                 {"glm_dsa_shared", 2, {0, 2, 3}},
+                 {"glm_dsa_last", 2, {0, 1, 3}}};
     (void)state;
-    for (int i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char path[256];
         mnem_model *model;
         mnem_transformer t;
-        snprintf(path, sizeof path, "%s/architectures/%s.gguf", MNEM_TEST_DATA, files[i]);
+        snprintf(path, sizeof path, "%s/architectures/%s.gguf", MNEM_TEST_DATA, cases[i].file);
         must(mnem_model_open(path, &model));
         must(mnem_model_transformer(model, &t));
-        const mnem_support s = mnem_support_get(&t, MNEM_FEATURE_RANKS_LAYERS);
-        assert_int_equal(s.supported, i == 0);
-        if (i) assert_string_equal(s.reason, "layers that share an indexer's choice");
+        assert_int_equal(mnem__layer_runs(&t), cases[i].runs);
+        for (int32_t run = 0; run <= cases[i].runs; run++)
+            assert_int_equal(mnem__layer_run_begin(&t, run), cases[i].begin[run]);
+        for (int32_t layer = 0; layer < t.layers; layer++) {
+            mnem__transformer_map *map = NULL;
+            const bool begins = mnem_layer_is(&t.indexed, layer);
+            assert_int_equal(mnem__transformer_map_part(model, layer, t.layers, &map),
+                             begins ? MNEM_OK : MNEM_UNSUPPORTED);
+            if (!begins) assert_non_null(strstr(mnem_last_error(), "has no indexer"));
+            mnem__transformer_map_destroy(map);
+        }
         mnem_model_close(model);
     }
 }

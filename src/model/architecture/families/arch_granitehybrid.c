@@ -5,6 +5,5 @@
 const mnem__architecture mnem__architecture_granitehybrid = {
     MNEM__LIKE_GRANITEHYBRID,
     .names = {"granitehybrid"},
-    .other = "granite-h-moe",
-    .other_key = "expert_count",
+    .others = {{"granite-h-moe", "expert_count"}, {"bamba", "rope.scaling.finetuned"}},
 };

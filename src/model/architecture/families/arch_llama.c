@@ -3,7 +3,8 @@
 #include "model/architecture/families/family.h"
 
 const mnem__architecture mnem__architecture_llama = {
-    MNEM__LIKE_LLAMA,   .names = {"llama", "mistral"},
-    .other = "mixtral", .other_key = "expert_count",
+    MNEM__LIKE_LLAMA,
+    .names = {"llama", "mistral"},
+    .others = {{"mixtral", "expert_count"}},
     .trained = true,
 };

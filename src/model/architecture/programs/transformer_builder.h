@@ -197,6 +197,10 @@ void mnem__add_cut(builder *b, int32_t gate);
 inputs mnem__add_laurel(builder *b, const mnem__layer_part *part);
 void mnem__add_laurel_sum(builder *b);
 
+/* Turns heads [T, heads, D] in their place, packed; false: the layer doesn't
+ * (transformer_turn.c). */
+bool mnem__add_rope(builder *b, int32_t heads_of, int32_t heads);
+
 /* Adds all parts of layer b->layer (transformer_layer.c). */
 void mnem__add_layer(builder *b);
 

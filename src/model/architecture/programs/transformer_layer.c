@@ -168,21 +168,12 @@ static void add_head_norm(builder *b, mnem__gathers what, int32_t heads_of, int3
                              .out = x});
 }
 
-/* Whether the layer turns heads. */
-static bool add_rope(builder *b, int32_t heads_of) {
-    const int32_t table = b->table[mnem__layer_has_window(b->t, b->layer)];
-    if (!table || mnem_layer_is(&b->t->unturned, b->layer)) return false;
-    add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_ROPE, .rope = b->t->rope},
-                             .in = {heads_of, table},
-                             .out = heads_of});
-    return true;
-}
-
 static void add_turned(builder *b, mnem__gathers what, int32_t heads_of, int32_t flat,
                        mnem__role norm) {
     const bool behind = b->architecture->turned_norms;
     if (!behind) add_head_norm(b, what, heads_of, flat, norm);
-    const bool turned = add_rope(b, heads_of);
+    const bool keys = what == MNEM__GATHERS_KEYS;
+    const bool turned = mnem__add_rope(b, heads_of, keys ? b->t->kv_heads : b->t->heads);
     if (behind) add_head_norm(b, what, heads_of, flat, norm);
     if (turned && b->t->unit_heads)
         add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_RMS_NORM, .epsilon = b->t->epsilon},

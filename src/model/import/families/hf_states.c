@@ -55,6 +55,14 @@ static const mnem__hf_name granitehybrid_dense[] = {
     {"shared_mlp.output_linear", "ffn_down", MNEM__HF_AS_IS},
     {0}};
 
+static const mnem__hf_name bamba[] = {HYBRID,
+                                      {OUT "final_layernorm", "output_norm", MNEM__HF_AS_IS},
+                                      {"pre_ff_layernorm", "ffn_norm", MNEM__HF_AS_IS},
+                                      {"feed_forward.gate_proj", "ffn_gate", MNEM__HF_AS_IS},
+                                      {"feed_forward.up_proj", "ffn_up", MNEM__HF_AS_IS},
+                                      {"feed_forward.down_proj", "ffn_down", MNEM__HF_AS_IS},
+                                      {0}};
+
 /* Factors of the class go into the weights. */
 static const mnem__hf_name falcon_h1[] = {{OUT "embed_tokens", "token_embd", MNEM__HF_AS_IS},
                                           {OUT "embed_tokens", "output", MNEM__HF_TIED_OUTPUT},
@@ -153,6 +161,26 @@ static const mnem__hf_default granitehybrid_defaults[] = {
     {"num_local_experts", 8},  {"num_experts_per_tok", 2},  {"shared_intermediate_size", 1024},
     {"mamba_n_heads", 128},    {"mamba_n_groups", 1},       {"mamba_d_state", 256},
     {"mamba_d_conv", 4},       {"mamba_expand", 2},         {0}};
+
+static const mnem__hf_fixed bamba_fixed[] = {
+    {"hidden_act", "silu swish"}, {"attention_bias", "false"},  {"mlp_bias", "false"},
+    {"mamba_conv_bias", "true"},  {"mamba_proj_bias", "false"}, {0}};
+static const mnem__hf_default bamba_defaults[] = {{"vocab_size", 128000},
+                                                  {"hidden_size", 4096},
+                                                  {"intermediate_size", 14336},
+                                                  {"num_hidden_layers", 32},
+                                                  {"num_attention_heads", 32},
+                                                  {"num_key_value_heads", 8},
+                                                  {"rms_norm_eps", 1e-5},
+                                                  {"rope_theta", 10000},
+                                                  {"max_position_embeddings", 262144},
+                                                  {"partial_rotary_factor", 0.5},
+                                                  {"mamba_n_heads", 128},
+                                                  {"mamba_n_groups", 1},
+                                                  {"mamba_d_state", 256},
+                                                  {"mamba_d_conv", 4},
+                                                  {"mamba_expand", 2},
+                                                  {0}};
 
 static const mnem__hf_fixed falcon_h1_fixed[] = {{"hidden_act", "silu swish"},
                                                  {"attention_bias", "false"},
@@ -256,6 +284,12 @@ static const mnem__hf_family families[] = {
      .traits = MNEM__HF_NO_HEAD_DIM | MNEM__HF_SAYS_PREFIX | MNEM__HF_SCAN,
      .dense = &granitehybrid_alone,
      .pre = "refact dbrx"},
+    {.classes = "BambaForCausalLM",
+     .architecture = "granitehybrid",
+     .names = bamba,
+     .keys = MNEM__HF_USUAL | MNEM__HF_VOCAB | MNEM__HF_ROPE_DIMS,
+     .traits = MNEM__HF_NO_HEAD_DIM | MNEM__HF_SCAN,
+     .pre = "llama-bpe"},
     {.classes = "FalconH1ForCausalLM",
      .architecture = "falcon-h1",
      .names = falcon_h1,
@@ -299,6 +333,11 @@ static const mnem__hf_members members[] = {
      "mamba_n_groups mamba_d_state mamba_d_head mamba_d_conv mamba_expand time_step_limit ",
      .defaults = granitehybrid_defaults,
      .fixed = granitehybrid_fixed},
+    {.classes = "BambaForCausalLM",
+     .names = USUAL "attn_layer_indices partial_rotary_factor mamba_n_heads mamba_n_groups "
+                    "mamba_d_state mamba_d_head mamba_d_conv mamba_expand time_step_limit ",
+     .defaults = bamba_defaults,
+     .fixed = bamba_fixed},
     {.classes = "FalconH1ForCausalLM",
      .names = USUAL "mamba_d_ssm mamba_n_heads mamba_n_groups mamba_d_state mamba_d_head "
                     "mamba_d_conv mamba_rms_norm mamba_norm_before_gate time_step_limit "

@@ -4,6 +4,5 @@
 const mnem__architecture mnem__architecture_cohere2moe = {
     MNEM__LIKE_COHERE2MOE,
     .names = {"cohere2moe"},
-    .other = "cohere2-shared",
-    .other_key = "expert_shared_count",
+    .others = {{"cohere2-shared", "expert_shared_count"}},
 };

@@ -5,6 +5,5 @@
 const mnem__architecture mnem__architecture_granite_swa_moe = {
     MNEM__LIKE_GRANITE_SWA_MOE,
     .names = {"granswa-moe"},
-    .other = "granswa-shared",
-    .other_key = "expert_shared_feed_forward_length",
+    .others = {{"granswa-shared", "expert_shared_feed_forward_length"}},
 };

@@ -9,6 +9,5 @@ const mnem__architecture mnem__architecture_ernie4_5_moe = {
     MNEM__LATER_MIXTURE,
     .normalized_weights = true,
     .takes = MNEM__TAKES_EXPERTS,
-    .other = "ernie4_5-shared",
-    .other_key = "expert_shared_feed_forward_length",
+    .others = {{"ernie4_5-shared", "expert_shared_feed_forward_length"}},
 };

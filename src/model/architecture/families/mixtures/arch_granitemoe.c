@@ -5,6 +5,5 @@ const mnem__architecture mnem__architecture_granitemoe = {
     MNEM__LIKE_MIXTRAL,
     .names = {"granitemoe"},
     .takes = MNEM__TAKES_EXPERTS | MNEM__TAKES_SCALES,
-    .other = "granite-shared",
-    .other_key = "expert_shared_feed_forward_length",
+    .others = {{"granite-shared", "expert_shared_feed_forward_length"}},
 };

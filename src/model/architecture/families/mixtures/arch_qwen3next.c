@@ -11,6 +11,5 @@ const mnem__architecture mnem__architecture_qwen3next = {
     .parts[0].in = {MNEM__ROLE_QKV, MNEM__ROLE_STATE_GATE, MNEM__ROLE_BETA_ALPHA},
     .state_tiled = false,
     .takes = MNEM__TAKES_STATES | MNEM__TAKES_EXPERTS,
-    .other = "qwen3next-qkvz",
-    .other_role = MNEM__ROLE_STATE_IN,
+    .others = {{"qwen3next-qkvz", .role = MNEM__ROLE_STATE_IN}},
 };

@@ -6,6 +6,5 @@
 const mnem__architecture mnem__architecture_mimo2 = {
     MNEM__LIKE_MIMO2,
     .names = {"mimo2"},
-    .other = "mimo2-qkv",
-    .other_role = MNEM__ROLE_QKV,
+    .others = {{"mimo2-qkv", .role = MNEM__ROLE_QKV}},
 };
