@@ -8,6 +8,7 @@
  * Cost: a logarithm of the set's size per operation; 56 bytes for each block. */
 #include "replay/pytorch_blocks.h"
 
+#include "base/carve.h"
 #include "base/error.h"
 #include "base/heap.h"
 
@@ -114,11 +115,7 @@ uint32_t mnem__cached_take(mnem__caching *c) {
         c->unused = c->blocks[id].left;
     } else {
         if (c->count == c->room) {
-            const size_t room = c->room ? 2 * c->room : 1024;
-            mnem__cached_block *bigger = mnem__realloc("replay", c->blocks, room * sizeof *bigger);
-            if (!bigger) return MNEM__NONE;
-            c->blocks = bigger;
-            c->room = room;
+            MNEM__GROW("replay", c->blocks, c->room, 1024, MNEM__NONE);
             if (!c->count) c->count = 1;
         }
         id = (uint32_t)c->count++;

@@ -19,6 +19,7 @@
  * Cost: constant time per event and block; 48 bytes for each block that was live before. */
 #include <string.h>
 
+#include "base/carve.h"
 #include "base/error.h"
 #include "base/heap.h"
 #include "replay/snapshot_facts.h"
@@ -214,13 +215,8 @@ static mnem_status choose_device(snapshot *s, const mnem_workload_options *o) {
 
 static mnem_status add_before(snapshot *s, const event *e) {
     if (!e->bytes) return MNEM_OK;
-    if (s->before_count == s->before_room) {
-        const size_t room = s->before_room ? s->before_room * 2 : 256;
-        event *bigger = mnem__realloc(tag, s->before, room * sizeof *bigger);
-        if (!bigger) return mnem__heap_status();
-        s->before = bigger;
-        s->before_room = room;
-    }
+    if (s->before_count == s->before_room)
+        MNEM__GROW(tag, s->before, s->before_room, 256, mnem__heap_status());
     s->before[s->before_count++] = *e;
     return MNEM_OK;
 }
@@ -296,13 +292,8 @@ static mnem_status scan_segments(snapshot *s) {
 }
 
 static mnem_status set_site(snapshot *s, uint32_t block, mnem__value frames) {
-    if (block >= s->site_blocks_room) {
-        const size_t room = s->site_blocks_room ? s->site_blocks_room * 2 : 1024;
-        uint32_t *bigger = mnem__realloc(tag, s->w->site_at, room * sizeof *bigger);
-        if (!bigger) return mnem__heap_status();
-        s->w->site_at = bigger;
-        s->site_blocks_room = room;
-    }
+    if (block >= s->site_blocks_room)
+        MNEM__GROW(tag, s->w->site_at, s->site_blocks_room, 1024, mnem__heap_status());
     return mnem__stack_site(&s->sites, s->pickle, s->w, frames, &s->w->site_at[block]);
 }
 

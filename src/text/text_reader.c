@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file/file_bytes.h"
 #include "base/text/utf8.h"
 
 /* ---- where to cut ---- */
@@ -107,10 +108,6 @@ static size_t cut_character(const char *text, size_t n) {
 
 /* ---- files ---- */
 
-static mnem_status io_failed(const char *path, const char *what) {
-    return mnem__fail(MNEM_IO, "%s: can't %s (%s)", path, what, strerrordesc_np(errno));
-}
-
 static mnem_status stamp_of(const char *path, const struct stat *st, mnem__text_stamp *stamp) {
     if (!S_ISREG(st->st_mode))
         return mnem__fail(MNEM_INVALID,
@@ -124,7 +121,7 @@ static mnem_status stamp_of(const char *path, const struct stat *st, mnem__text_
 
 mnem_status mnem__text_stamp_get(const char *path, mnem__text_stamp *stamp) {
     struct stat st;
-    if (stat(path, &st) != 0) return io_failed(path, "be found");
+    if (stat(path, &st) != 0) return mnem__file_fail(path, "be found");
     return stamp_of(path, &st, stamp);
 }
 
@@ -132,9 +129,9 @@ mnem_status mnem__text_stamp_get(const char *path, mnem__text_stamp *stamp) {
 mnem_status mnem__text_open(mnem__text_reader *r, const char *path, size_t room) {
     *r = (mnem__text_reader){.path = path, .room = room};
     r->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (r->fd < 0) return io_failed(path, "be opened");
+    if (r->fd < 0) return mnem__file_fail(path, "be opened");
     struct stat st;
-    mnem_status status = fstat(r->fd, &st) == 0 ? MNEM_OK : io_failed(path, "be examined");
+    mnem_status status = fstat(r->fd, &st) == 0 ? MNEM_OK : mnem__file_fail(path, "be examined");
     if (status == MNEM_OK) status = stamp_of(path, &st, &r->stamp);
     if (status != MNEM_OK) mnem__text_close(r);
     return status;
@@ -151,7 +148,7 @@ static mnem_status fill_buffer(mnem__text_reader *r, bool *end) {
     while (r->have < r->room && !*end) {
         const ssize_t got = read(r->fd, r->buffer + r->have, r->room - r->have);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return io_failed(r->path, "be read");
+        if (got < 0) return mnem__file_fail(r->path, "be read");
         r->have += (size_t)got;
         *end = got == 0;
     }
@@ -164,7 +161,7 @@ static mnem_status check_unchanged(const mnem__text_reader *r, bool end) {
     struct stat st;
     mnem__text_stamp now = {0};
     if (!end && seen <= r->stamp.bytes) return MNEM_OK;
-    if (fstat(r->fd, &st) != 0) return io_failed(r->path, "be examined");
+    if (fstat(r->fd, &st) != 0) return mnem__file_fail(r->path, "be examined");
     MNEM__TRY(stamp_of(r->path, &st, &now));
     if (seen == r->stamp.bytes && memcmp(&now, &r->stamp, sizeof now) == 0) return MNEM_OK;
     return mnem__fail(

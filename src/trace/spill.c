@@ -24,12 +24,6 @@ static mnem__trace_buffer *buffer_of(mnem_trace *trace, const mnem__event_slot *
 
 /* ---- the file ---- */
 
-static mnem_status open_failed(const char *path) {
-    return mnem__fail(MNEM_IO,
-                      "%s: can't create a temporary file for events in the same folder (%s)", path,
-                      strerrordesc_np(errno));
-}
-
 /* A file that has a name for a moment, where the file system knows none without. */
 static int open_named(const char *path) {
     char name[PATH_MAX + 32];
@@ -46,7 +40,8 @@ mnem_status mnem__trace_spill_open(mnem_trace *trace) {
     memcpy(folder, trace->path, sizeof folder);
     trace->fd = open(dirname(folder), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (trace->fd < 0) trace->fd = open_named(trace->path);
-    return trace->fd < 0 ? open_failed(trace->path) : MNEM_OK;
+    if (trace->fd >= 0) return MNEM_OK;
+    return mnem__file_fail(trace->path, "create a temporary file for events in the same folder");
 }
 
 /* ---- chunks; only the slot's thread is here, and busy ---- */

@@ -7,16 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file/file_bytes.h"
 #include "base/heap.h"
-
-static mnem_status in_failed(const char *path, const char *what) {
-    return mnem__fail(MNEM_IO, "%s: can't be %s (%s)", path, what, strerrordesc_np(errno));
-}
 
 mnem_status mnem__in_open(mnem__in *in, const char *path) {
     struct stat about;
     *in = (mnem__in){.fd = open(path, O_RDONLY | O_CLOEXEC)};
-    if (in->fd < 0) return in_failed(path, "opened");
+    if (in->fd < 0) return mnem__file_fail(path, "be opened");
     if (fstat(in->fd, &about) == 0 && S_ISDIR(about.st_mode)) {
         mnem__in_close(in);
         return mnem__fail(MNEM_IO, "%s: is a folder; give a trace file", path);
@@ -36,7 +33,7 @@ void mnem__in_close(mnem__in *in) {
 }
 
 mnem_status mnem__in_rewind(mnem__in *in) {
-    if (lseek(in->fd, 0, SEEK_SET) < 0) return in_failed(in->path, "read twice");
+    if (lseek(in->fd, 0, SEEK_SET) < 0) return mnem__file_fail(in->path, "be read twice");
     in->at = in->have = 0;
     in->before = 0;
     in->end = false;
@@ -55,7 +52,7 @@ mnem_status mnem__in_need(mnem__in *in, size_t n, size_t *got) {
     while (in->have - in->at < n && !in->end) {
         const ssize_t done = read(in->fd, in->window + in->have, MNEM__IN_WINDOW - in->have);
         if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return in_failed(in->path, "read");
+        if (done < 0) return mnem__file_fail(in->path, "be read");
         in->have += (size_t)done;
         in->end = done == 0;
     }

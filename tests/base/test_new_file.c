@@ -1,4 +1,5 @@
-/* test_new_file.c: checksums against published values; files that appear whole or not at all. */
+/* test_new_file.c: checksums against published values; files that appear whole or not at all; bytes
+ * at an offset. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file/checksum.h"
+#include "base/file/file_bytes.h"
 #include "base/file/new_file.h"
 #include "kit/full_disk.h"
 #include "kit/kit.h"
@@ -140,6 +142,35 @@ static void impossible_paths_are_refused(void **state) {
     free(longest);
 }
 
+static void bytes_come_up_to_the_end_of_the_file(void **state) {
+    (void)state;
+    char bytes[8] = "";
+    write_text("0123456789");
+    const int fd = open(path, O_RDWR);
+    assert_true(fd >= 0);
+    assert_int_equal(mnem__file_read_at(fd, bytes, 4, 3), 4);
+    assert_memory_equal(bytes, "3456", 4);
+    assert_int_equal(mnem__file_read_at(fd, bytes, 8, 7), 3);
+    assert_int_equal(errno, 0);
+    assert_int_equal(mnem__file_write_at(fd, "ab", 2, 10), 2);
+    assert_int_equal(mnem__file_read_at(fd, bytes, 8, 7), 5);
+    assert_memory_equal(bytes, "789ab", 5);
+    close(fd);
+}
+
+static void bytes_that_cannot_move_say_why(void **state) {
+    (void)state;
+    char bytes[8] = "";
+    write_text("0123456789");
+    const int fd = open(path, O_RDONLY);
+    assert_true(fd >= 0);
+    assert_int_equal(mnem__file_write_at(fd, bytes, 8, 0), 0);
+    assert_int_equal(errno, EBADF);
+    assert_int_equal(mnem__file_fail(path, "be written"), MNEM_IO);
+    assert_non_null(strstr(mnem_last_error(), "whole: can't be written (Bad file descriptor)"));
+    close(fd);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -151,6 +182,8 @@ int main(void) {
         TEST(full_disk_is_an_error_that_names_the_file),
         TEST(left_over_temporary_is_replaced_and_links_are_not_followed),
         TEST(impossible_paths_are_refused),
+        TEST(bytes_come_up_to_the_end_of_the_file),
+        TEST(bytes_that_cannot_move_say_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

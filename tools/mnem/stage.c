@@ -450,7 +450,9 @@ static mnem_status follow_engine(void *context, mnem_engine *engine) {
 }
 
 int tool_stage_follow(tool_stage *stage) {
-    return tool_stage_follow_with(stage, follow_engine, NULL);
+    const int code = tool_stage_follow_with(stage, follow_engine, NULL);
+    tool_stage_close(stage);
+    return code;
 }
 
 static void tell_monitor(const tool_stage *stage, const char *phase) {

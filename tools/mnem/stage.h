@@ -72,9 +72,10 @@ void tool_refusal_hold(void);
 bool tool_refusal_held(void); /* one waits */
 /* Says it and returns its code; where none waits, or something else failed, returns code. */
 int tool_refusal_end(int code);
-/* On a rank that isn't 0: plans and creates with it, and does what it says until the end. */
+/* On a rank that isn't 0: plans and creates with it, does what it says until the end, and closes
+ * the stage. */
 int tool_stage_follow(tool_stage *stage);
-/* The same with a function that follows in place of mnem_engine_follow. */
+/* Without closing, and with a function that follows in place of mnem_engine_follow. */
 typedef mnem_status tool_follow(void *context, mnem_engine *engine);
 int tool_stage_follow_with(tool_stage *stage, tool_follow *follow, void *context);
 /* Loads, with progress; Ctrl-C cancels it. */

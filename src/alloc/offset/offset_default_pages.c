@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "alloc/offset/offset_default.h"
+#include "base/carve.h"
 #include "base/error.h"
 
 /* ---- sizes ---- */
@@ -45,13 +46,8 @@ static uint16_t page_slots(const mnem__default *d, uint32_t slot_units) {
 /* ---- numbers ---- */
 
 static bool pages_grow(mnem__default *d) {
-    if (d->page_chunks == d->page_chunk_room) {
-        const uint32_t room = d->page_chunk_room ? 2 * d->page_chunk_room : 8;
-        mnem__page **pages = mnem__realloc("metadata", d->pages, room * sizeof *pages);
-        if (!pages) return false;
-        d->pages = pages;
-        d->page_chunk_room = room;
-    }
+    if (d->page_chunks == d->page_chunk_room)
+        MNEM__GROW("metadata", d->pages, d->page_chunk_room, 8, false);
     mnem__page *chunk = mnem__calloc("metadata", MNEM__PAGE_CHUNK, sizeof *chunk);
     if (!chunk) return false;
     d->pages[d->page_chunks++] = chunk;

@@ -3,14 +3,10 @@
  * Cost: nodes come in chunks of 64 KiB that never move; only the table of chunks is copied when it
  * doubles. */
 #include "alloc/offset/offset_default_runs.h"
+#include "base/carve.h"
 
 static bool chunks_room(mnem__default *d) {
-    if (d->chunk_count < d->chunk_room) return true;
-    const uint32_t room = d->chunk_room ? 2 * d->chunk_room : 8;
-    mnem__node **chunks = mnem__realloc("metadata", d->chunks, room * sizeof *chunks);
-    if (!chunks) return false;
-    d->chunks = chunks;
-    d->chunk_room = room;
+    if (d->chunk_count == d->chunk_room) MNEM__GROW("metadata", d->chunks, d->chunk_room, 8, false);
     return true;
 }
 

@@ -9,6 +9,7 @@
  * units_max. Segments have an absent unit between them, so that free runs of two never merge. */
 #include "alloc/pool/pool_guard.h"
 #include "alloc/pool/pool_private.h"
+#include "base/carve.h"
 #include "base/heap.h"
 
 enum { GROW_PART = 8, GROW_LEFT_PART = 4, GROW_LEAST = 2 };
@@ -68,14 +69,8 @@ static mnem_status segment_install(mnem_pool *pool, taken *t) {
     const uint32_t first = segment_place(pool, t->count);
     uint32_t i = 0;
     while (i < pool->segment_count && pool->segments[i].memory.bytes) i++;
-    if (i == pool->segment_room) {
-        const uint32_t room = i ? 2 * i : 16;
-        mnem__pool_segment *segments =
-            mnem__realloc("pool", pool->segments, room * sizeof *segments);
-        if (!segments) return mnem__heap_status();
-        pool->segments = segments;
-        pool->segment_room = room;
-    }
+    if (i == pool->segment_room)
+        MNEM__GROW("pool", pool->segments, pool->segment_room, 16, mnem__heap_status());
     if (!mnem__pool_units_room(pool, first + t->count)) return mnem__heap_status();
     if (i == pool->segment_count) pool->segment_count++;
     pool->segments[i] = (mnem__pool_segment){t->memory, first, t->count};

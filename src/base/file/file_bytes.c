@@ -2,6 +2,7 @@
 #include "base/file/file_bytes.h"
 
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 uint64_t mnem__file_read_at(int fd, void *to, uint64_t n, uint64_t offset) {
@@ -25,4 +26,8 @@ uint64_t mnem__file_write_at(int fd, const void *from, uint64_t n, uint64_t offs
         done += (uint64_t)put;
     }
     return done;
+}
+
+mnem_status mnem__file_fail(const char *path, const char *what) {
+    return mnem__fail(MNEM_IO, "%s: can't %s (%s)", path, what, strerrordesc_np(errno));
 }

@@ -15,10 +15,6 @@
 
 #include "base/file/file_bytes.h"
 
-static mnem_status io_failed(const mnem__new_file *file, const char *what) {
-    return mnem__fail(MNEM_IO, "%s: can't %s (%s)", file->path, what, strerrordesc_np(errno));
-}
-
 /* Of PATH, which is the name that the user knows. */
 static mnem_status create_failed(const mnem__new_file *file) {
     const int error = errno;
@@ -28,7 +24,7 @@ static mnem_status create_failed(const mnem__new_file *file) {
         return mnem__fail(MNEM_IO, "%s: can't be created: the folder %.*s doesn't exist",
                           file->path, n, file->path);
     errno = error;
-    return io_failed(file, "be created");
+    return mnem__file_fail(file->path, "be created");
 }
 
 /* Renaming would put a file in the place of a device. */
@@ -82,7 +78,7 @@ mnem_status mnem__new_file_put(mnem__new_file *file, const void *bytes, size_t n
     while (n > 0) {
         const ssize_t done = write(file->fd, from, n);
         if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return io_failed(file, "be written");
+        if (done < 0) return mnem__file_fail(file->path, "be written");
         from += done;
         n -= (size_t)done;
     }
@@ -92,7 +88,7 @@ mnem_status mnem__new_file_put(mnem__new_file *file, const void *bytes, size_t n
 mnem_status mnem__new_file_put_at(mnem__new_file *file, const void *bytes, size_t n,
                                   uint64_t offset) {
     if (mnem__file_write_at(file->fd, bytes, n, offset) == n) return MNEM_OK;
-    return io_failed(file, "be written");
+    return mnem__file_fail(file->path, "be written");
 }
 
 /* Makes the renaming last. Best effort: some file systems can't. */
@@ -106,11 +102,12 @@ static void sync_folder(char *path) {
 mnem_status mnem__new_file_end(mnem__new_file *file, mnem_status status) {
     if (file->fd < 0) return status;
     if (status == MNEM_OK && fsync(file->fd) != 0)
-        status = io_failed(file, "be flushed to disk, so it was not written; check the disk");
+        status = mnem__file_fail(file->path,
+                                 "be flushed to disk, so it was not written; check the disk");
     close(file->fd);
     file->fd = -1;
     if (status == MNEM_OK && rename(file->temporary, file->path) != 0)
-        status = io_failed(file, "be renamed");
+        status = mnem__file_fail(file->path, "be renamed");
     if (status != MNEM_OK)
         unlink(file->temporary);
     else

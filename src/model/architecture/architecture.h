@@ -246,8 +246,7 @@ typedef struct mnem__architecture {
         plain_heads_experts; /* a model with this number of experts has no transformer.unit_heads */
     float mixer;             /* route.mixer */
     bool weights_on_input;   /* route.on_input */
-    int32_t
-        split_scale_layers; /* a model with this number of layers scales scores by (embd / heads)^-1/2 */
+    int32_t split_scale_layers; /* with this number, scores are scaled by (embd / heads)^-1/2 */
     mnem__other others[MNEM__OTHERS_MAX];
     bool normalized_weights; /* default: the weights of the used experts add up to 1 */
     bool sigmoid_weights;    /* so too */

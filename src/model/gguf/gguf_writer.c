@@ -7,6 +7,7 @@
  * fails with the same status, and finish removes what was written. */
 #include <string.h>
 
+#include "base/carve.h"
 #include "base/checked.h"
 #include "base/file/new_file.h"
 #include "base/heap.h"
@@ -199,13 +200,8 @@ mnem_status mnem__gguf_write_key_texts(mnem_gguf_writer *w, const char *key, con
 /* ---- tensors ---- */
 
 static mnem_status note_bytes(mnem_gguf_writer *w, uint64_t bytes) {
-    if (w->tensors == w->room) {
-        uint64_t room = w->room ? 2 * w->room : 64;
-        uint64_t *more = mnem__realloc(TAG, w->bytes, room * sizeof *more);
-        if (!more) return w->failed = mnem__heap_status();
-        w->bytes = more;
-        w->room = room;
-    }
+    if (w->tensors == w->room)
+        MNEM__GROW(TAG, w->bytes, w->room, 64, w->failed = mnem__heap_status());
     w->bytes[w->tensors++] = bytes;
     return MNEM_OK;
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/carve.h"
 #include "base/checked.h"
 #include "base/heap.h"
 #include "model/gguf/gguf.h"
@@ -49,12 +50,7 @@ static int64_t place_of(const mnem_imatrix *m, const char *tensor, bool *there) 
 }
 
 static mnem_status make_room(mnem_imatrix *m) {
-    if (m->rows < m->room) return MNEM_OK;
-    const int64_t room = m->room ? 2 * m->room : 64;
-    mnem__imatrix_row *more = mnem__realloc(TAG, m->row, (size_t)room * sizeof *more);
-    if (!more) return mnem__heap_status();
-    m->row = more;
-    m->room = room;
+    if (m->rows == m->room) MNEM__GROW(TAG, m->row, m->room, 64, mnem__heap_status());
     return MNEM_OK;
 }
 
@@ -140,13 +136,8 @@ mnem_status mnem_imatrix_note(mnem_imatrix *m, const char *text, uint32_t chunks
                           "imatrix: the importance matrix names %d calibration texts already, the "
                           "most that it can name; merge fewer files",
                           MNEM__IMATRIX_TEXTS_MAX);
-    if (text && m->texts == m->texts_room) {
-        const uint32_t room = m->texts_room ? 2 * m->texts_room : 4;
-        char **more = mnem__realloc(TAG, m->text, room * sizeof *more);
-        if (!more) return mnem__heap_status();
-        m->text = more;
-        m->texts_room = room;
-    }
+    if (text && m->texts == m->texts_room)
+        MNEM__GROW(TAG, m->text, m->texts_room, 4, mnem__heap_status());
     if (text) {
         m->text[m->texts] = mnem__strndup(TAG, text, strlen(text));
         if (!m->text[m->texts]) return mnem__heap_status();

@@ -41,13 +41,6 @@ typedef struct constrained {
     mnem__search_limits *limits;
 } constrained;
 
-static double uniform(constrained *w) {
-    w->random ^= w->random << 13;
-    w->random ^= w->random >> 7;
-    w->random ^= w->random << 17;
-    return (double)(w->random >> 11) * 0x1p-53;
-}
-
 static bool is_enough(const constrained *w) {
     const mnem_place_result *r = w->result;
     return r->peak_bytes <= r->lower_bound_bytes || (w->capacity && r->peak_bytes <= w->capacity);
@@ -145,13 +138,13 @@ static void set_priorities(constrained *w, double by_size, double by_life, doubl
         w->priority[i] = by_size * log(1 + (double)body->bytes) +
                          by_life * log((double)((uint64_t)body->upper - (uint64_t)body->lower)) +
                          w->blame[i];
-        if (chance > 0) w->priority[i] += chance * uniform(w);
+        if (chance > 0) w->priority[i] += chance * mnem__search_uniform(&w->random);
     }
 }
 
 static void blame_what_sticks_out(constrained *w) {
     const int64_t enough = (int64_t)w->result->lower_bound_bytes;
-    const double more = uniform(w);
+    const double more = mnem__search_uniform(&w->random);
     for (uint32_t i = 0; i < w->b.count; i++) {
         const mnem__body *body = &w->b.bodies[i];
         w->blame[i] *= 0.9;
@@ -182,7 +175,8 @@ static void passes(constrained *w, uint64_t tries) {
         if (t < PLAIN)
             set_priorities(w, plain[t][0], plain[t][1], 0);
         else
-            set_priorities(w, uniform(w), uniform(w), 1);
+            set_priorities(w, mnem__search_uniform(&w->random), mnem__search_uniform(&w->random),
+                           1);
         pass(w, false);
         blame_what_sticks_out(w);
     }
@@ -420,7 +414,7 @@ mnem_status mnem__solve_constrained(const mnem__task *task,
                      .n = n,
                      .result = result,
                      .capacity = task->capacity,
-                     .random = (task->seed * 2 + 1) * UINT64_C(0x9e3779b97f4a7c15),
+                     .random = mnem__search_random(task->seed),
                      .limits = limits};
     status = mnem__bodies_create(task->buffers, constraints, n, &w.b);
     if (status != MNEM_OK) return status;

@@ -39,20 +39,14 @@ typedef struct solver {
     mnem__search_limits *limits;
 } solver;
 
-static double uniform(solver *s) {
-    s->random ^= s->random << 13;
-    s->random ^= s->random >> 7;
-    s->random ^= s->random << 17;
-    return (double)(s->random >> 11) * 0x1p-53;
-}
-
 /* ---- one capacity ---- */
 
 /* A random mixture of size, life and blame, in the items of cliques [from, to). */
 static void mix_priorities(solver *s, int32_t from, int32_t to, uint64_t attempt) {
     static const double blame_weights[] = {0, 1, 1.0 / 3};
     double *blame = mnem__skyline_blame(s->skyline), most = 0;
-    const double by_size = attempt == 0 ? 1 : uniform(s), by_life = attempt == 1 ? 1 : uniform(s);
+    const double by_size = attempt == 0 ? 1 : mnem__search_uniform(&s->random),
+                 by_life = attempt == 1 ? 1 : mnem__search_uniform(&s->random);
     const double by_blame = blame_weights[attempt % 3];
     const int32_t first = s->cliques.starts[from], end = s->cliques.starts[to];
     for (int32_t i = first; i < end; i++) most = fmax(most, blame[i]);
@@ -60,8 +54,8 @@ static void mix_priorities(solver *s, int32_t from, int32_t to, uint64_t attempt
         const mnem__item *item = &s->cliques.items[i];
         const mnem_place_buffer *b = &s->buffers[item->source];
         const double life = (double)((uint64_t)b->upper - (uint64_t)b->lower);
-        s->priority[i] =
-            by_size * log((double)item->bytes) + by_life / 2 * log(life) + 0.5 * uniform(s);
+        s->priority[i] = by_size * log((double)item->bytes) + by_life / 2 * log(life) +
+                         0.5 * mnem__search_uniform(&s->random);
         if (most > 0) s->priority[i] += by_blame * log(1 + 20 * blame[i] / most);
         blame[i] *= 0.9;
     }
@@ -186,7 +180,7 @@ static void plain_priorities(solver *s, const double *weights, double chance) {
         s->priority[i] = weights[0] * log((double)item->bytes) +
                          weights[1] * log((double)((uint64_t)b->upper - (uint64_t)b->lower)) +
                          weights[2] * log((double)(item->end - item->first));
-        if (chance > 0) s->priority[i] += chance * uniform(s);
+        if (chance > 0) s->priority[i] += chance * mnem__search_uniform(&s->random);
     }
 }
 
@@ -215,7 +209,7 @@ static void pass(solver *s, passes *p) {
 
 /* What sticks out over the bound goes earlier next time. Returns how many do. */
 static int32_t blame_what_sticks_out(solver *s, const passes *p) {
-    const double blame = 1 + uniform(s);
+    const double blame = 1 + mnem__search_uniform(&s->random);
     int32_t count = 0;
     for (int32_t i = 0; i < s->cliques.item_count; i++) {
         if (p->offsets[i] + s->cliques.items[i].bytes <= s->cliques.bound) continue;
@@ -246,7 +240,8 @@ static void place_with_blame(solver *s, passes *p, const double *weights, double
 static void place_in_one_go(solver *s, passes *p) {
     for (uint32_t go = 0; !is_enough(s) && (go == 0 || !s->limits->reached); go++) {
         if (go >= PLAIN_ORDERS && s->n <= EXACT_MAX) return;
-        const double mixed[3] = {uniform(s), uniform(s), uniform(s)};
+        const double mixed[3] = {mnem__search_uniform(&s->random), mnem__search_uniform(&s->random),
+                                 mnem__search_uniform(&s->random)};
         if (go < PLAIN_ORDERS)
             place_with_blame(s, p, plain_orders[go], 0);
         else
@@ -349,7 +344,7 @@ mnem_status mnem__solve(const mnem__task *task, mnem__search_limits *limits,
                 .result = result,
                 .capacity = task->capacity,
                 .limits = limits};
-    s.seed = s.random = (task->seed * 2 + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    s.seed = s.random = mnem__search_random(task->seed);
     status = mnem__cliques_create(task->buffers, task->lives, task->n,
                                   task->n <= EXACT_MAX ? MEMBERS_MAX : 0, &s.cliques);
     if (status == MNEM_OK) status = solve(&s, task);

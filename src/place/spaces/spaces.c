@@ -22,13 +22,6 @@
 #include "base/error.h"
 #include "base/heap.h"
 
-double mnem__spaces_uniform(mnem__spaces *x) {
-    x->random ^= x->random << 13;
-    x->random ^= x->random >> 7;
-    x->random ^= x->random << 17;
-    return (double)(x->random >> 11) * 0x1p-53;
-}
-
 /* ---- what is where ---- */
 
 /* Costs were added up without overflow when the search began. */
@@ -438,7 +431,7 @@ static mnem_status place_all(mnem__spaces *x, const mnem_place_options *options,
     bool unlimited = false;
     for (uint32_t s = 0; s < x->count; s++) unlimited = unlimited || spaces[s].capacity_bytes == 0;
     x->limits = mnem__search_limits_share(&whole, unlimited ? 0.75 : 1);
-    x->random = (options->seed * 2 + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    x->random = mnem__search_random(options->seed);
     x->best.over = UINT64_MAX;
     search(x);
     if (x->ranges.no_memory) x->status = mnem__heap_status();

@@ -56,7 +56,6 @@ typedef struct mnem__spaces {
     mnem_status status; /* of the heap, once it failed */
 } mnem__spaces;
 
-double mnem__spaces_uniform(mnem__spaces *x);
 uint64_t mnem__spaces_cost(const mnem__spaces *x, uint32_t body, uint32_t space);
 bool mnem__spaces_less(mnem__score a, mnem__score b);
 /* The best so far becomes what is now, if that is better. */

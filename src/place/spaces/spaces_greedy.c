@@ -108,7 +108,7 @@ static bool is_unhappy(const mnem__spaces *x, uint32_t body) {
 }
 
 static uint32_t draw(mnem__spaces *x, uint32_t below) {
-    return (uint32_t)(mnem__spaces_uniform(x) * below);
+    return (uint32_t)(mnem__search_uniform(&x->random) * below);
 }
 
 /* An unhappy one and some that live with it. Returns how many; 0: all are happy. */
@@ -133,13 +133,13 @@ static uint32_t choose(mnem__spaces *x, uint32_t out[OUT_MAX]) {
 /* By noisy worth or density; often what was unhappy first. */
 static void shuffle(mnem__spaces *x, uint32_t *out, uint32_t count) {
     double key[OUT_MAX];
-    const bool centre_first = mnem__spaces_uniform(x) < 0.7;
-    const bool by_worth = mnem__spaces_uniform(x) < 0.5;
+    const bool centre_first = mnem__search_uniform(&x->random) < 0.7;
+    const bool by_worth = mnem__search_uniform(&x->random) < 0.5;
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t body = out[i];
         const mnem__mover *m = &x->movers[body];
         const double value = by_worth ? m->worth : m->density;
-        double mine = log(1e-300 + value) + 2 * mnem__spaces_uniform(x);
+        double mine = log(1e-300 + value) + 2 * mnem__search_uniform(&x->random);
         if (i == 0 && centre_first) mine = INFINITY;
         uint32_t at = i;
         for (; at > 0 && key[at - 1] < mine; at--) {

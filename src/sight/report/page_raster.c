@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/carve.h"
 #include "base/heap.h"
 
 enum { GRANULE_SHIFT = 16, GRANULES_MOST = 1 << 20 };
@@ -52,12 +53,7 @@ static mnem_status shrink(mnem__regions *r) {
         r->shift++;
         tidy(r);
     }
-    if (r->count * 2 < r->room) return MNEM_OK;
-    const size_t room = r->room ? r->room * 2 : 4096;
-    uint64_t *more = mnem__realloc("report", r->of, room * sizeof *more);
-    if (!more) return mnem__heap_status();
-    r->of = more;
-    r->room = room;
+    if (r->count * 2 >= r->room) MNEM__GROW("report", r->of, r->room, 4096, mnem__heap_status());
     return MNEM_OK;
 }
 

@@ -8,6 +8,7 @@
  * are the stretches where something is reserved and no block lies. A hole ends at the edge of a
  * segment, unless both sides are parts of one that grows.
  * Cost: 24 bytes for each change of what is reserved and each live block, and a sort. */
+#include "base/carve.h"
 #include "base/error.h"
 #include "base/sort.h"
 #include "sight/report/report_private.h"
@@ -24,13 +25,7 @@ typedef struct edges {
 } edges;
 
 static mnem_status add_edge(edges *s, edge e) {
-    if (s->count == s->room) {
-        const size_t room = s->room ? 2 * s->room : 1024;
-        edge *more = mnem__realloc("report", s->of, room * sizeof *more);
-        if (!more) return mnem__heap_status();
-        s->of = more;
-        s->room = room;
-    }
+    if (s->count == s->room) MNEM__GROW("report", s->of, s->room, 1024, mnem__heap_status());
     s->of[s->count++] = e;
     return MNEM_OK;
 }

@@ -26,10 +26,6 @@ enum { READ_BYTES = 4096 };
 
 /* ---- bytes ---- */
 
-static mnem_status io_failed(const char *path, const char *what) {
-    return mnem__fail(MNEM_IO, "%s: can't %s (%s)", path, what, strerrordesc_np(errno));
-}
-
 mnem_status mnem__corpus_read_at(const mnem_corpus *c, uint64_t at, void *out, uint64_t n) {
     const uint64_t got = mnem__file_read_at(c->fd, out, n, at);
     if (got == n) return MNEM_OK;
@@ -284,8 +280,8 @@ static mnem_status open_file(mnem_corpus *c) {
     c->fd = open(c->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (c->fd < 0 && errno == ENOENT)
         return mnem__fail(MNEM_NOT_FOUND, "%s: there is no token cache yet", c->path);
-    if (c->fd < 0) return io_failed(c->path, "be opened");
-    if (fstat(c->fd, &st) != 0) return io_failed(c->path, "be examined");
+    if (c->fd < 0) return mnem__file_fail(c->path, "be opened");
+    if (fstat(c->fd, &st) != 0) return mnem__file_fail(c->path, "be examined");
     if (!S_ISREG(st.st_mode))
         return mnem__fail(MNEM_INVALID,
                           S_ISDIR(st.st_mode) ? "%s is a folder, expected the file of a token cache"

@@ -1,44 +1,29 @@
 /* corpus_feed.c: a thread that reads micro-batches into a ring of buffers, ahead of who uses them.
  *
- * The idea: depth + 1 buffers; one is the caller's, the others are filled or waiting. Three
- * counters say which is which:
- *
- *     given <= taken <= read          a buffer is number % buffers
- *     [ free | with the caller | waiting to be taken | being read ]
+ * The idea: depth + 1 buffers; one is the caller's, the others are filled or waiting (ahead.h).
  *
  * The order of windows is a function of their numbers, so the thread needs nothing but a position.
  * Everything, this struct too, lies in the caller's memory:
  *
  *     [ feed ][ ids, targets ] * (depth + 1)[ one window and its last target ]
  *
- * Invariant: read - given <= buffers; the thread writes buffer `read` only, with no lock held.
- * Cost: one pread for each 4 KiB of a window; two locks for each micro-batch. */
-#include <pthread.h>
-#include <stdio.h>
+ * Cost: one pread for each 4 KiB of a window. */
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "base/thread.h"
+#include "base/team/ahead.h"
 #include "mnem/corpus.h"
 
 enum { DEPTH_DEFAULT = 2, DEPTH_MAX = 1024, ALIGNMENT = 64 };
 
 struct mnem_feed {
     mnem_feed_options options;
-    uint32_t buffers;
     uint64_t buffer_bytes; /* of ids, and of targets */
     char *memory;          /* of the buffers */
     int32_t *window;       /* scratch of the thread: [sequence + 1] */
     uint64_t position;     /* the thread's: the next window to read */
-
-    pthread_mutex_t lock;
-    pthread_cond_t for_caller, for_reader;
-    uint64_t read, taken, given; /* micro-batches */
-    bool stop, ended;
-    mnem_status status; /* of the thread, which ends when it isn't MNEM_OK */
-    char error[256];
-    mnem__thread thread;
+    mnem__ahead ahead;     /* of micro-batches */
 };
 
 /* ---- sizes ---- */
@@ -68,7 +53,7 @@ uint64_t mnem_feed_bytes(uint32_t rows, uint32_t sequence, uint32_t depth) {
 /* ---- the thread ---- */
 
 static int32_t *ids_of(const mnem_feed *f, uint64_t number) {
-    return (int32_t *)(f->memory + 2 * f->buffer_bytes * (number % f->buffers));
+    return (int32_t *)(f->memory + 2 * f->buffer_bytes * (number % f->ahead.places));
 }
 
 static int32_t *targets_of(const mnem_feed *f, uint64_t number) {
@@ -94,9 +79,11 @@ static uint32_t rows_at(const mnem_feed_options *o, uint64_t position) {
     return (uint32_t)(left < rows ? left : rows);
 }
 
-static mnem_status read_batch(const mnem_feed *f, uint64_t number, uint32_t rows) {
+static mnem_status read_batch(void *context, uint64_t number, bool *ended) {
+    mnem_feed *f = context;
     const mnem_feed_options *o = &f->options;
     const uint64_t sequence = o->windows.sequence;
+    const uint32_t rows = rows_at(o, f->position);
     int32_t *ids = ids_of(f, number), *targets = targets_of(f, number);
     for (uint32_t r = 0; r < rows; r++) {
         const uint64_t start = mnem_windows_start(&o->windows, f->position + r);
@@ -109,40 +96,9 @@ static mnem_status read_batch(const mnem_feed *f, uint64_t number, uint32_t rows
         memcpy(ids + r * sequence, f->window, sequence * sizeof *ids);
         memcpy(targets + r * sequence, f->window + 1, sequence * sizeof *ids);
     }
+    f->position = in_share(o, f->position + rows);
+    *ended = rows == 0;
     return MNEM_OK;
-}
-
-/* Reads one micro-batch into the next buffer; the lock is held at both ends, not between. */
-static void read_next(mnem_feed *f) {
-    const uint64_t number = f->read;
-    const uint32_t rows = rows_at(&f->options, f->position);
-    if (rows == 0) {
-        f->ended = true;
-        return;
-    }
-    pthread_mutex_unlock(&f->lock);
-    const mnem_status status = read_batch(f, number, rows);
-    pthread_mutex_lock(&f->lock);
-    f->position = in_share(&f->options, f->position + rows);
-    f->status = status;
-    if (status == MNEM_OK)
-        f->read++;
-    else
-        snprintf(f->error, sizeof f->error, "%s", mnem_last_error());
-}
-
-static void feed_main(void *context) {
-    mnem_feed *f = context;
-    pthread_mutex_lock(&f->lock);
-    while (!f->stop && !f->ended && f->status == MNEM_OK) {
-        if (f->read - f->given == f->buffers) {
-            pthread_cond_wait(&f->for_reader, &f->lock);
-            continue;
-        }
-        read_next(f);
-        pthread_cond_signal(&f->for_caller);
-    }
-    pthread_mutex_unlock(&f->lock);
 }
 
 /* ---- the caller ---- */
@@ -183,68 +139,34 @@ mnem_status mnem_feed_create(const mnem_feed_options *options, void *memory, mne
     MNEM__TRY(check_options(options, memory, &s));
     *f = (mnem_feed){.options = *options, .buffer_bytes = s.buffer};
     f->options.first = f->position = in_share(options, options->first);
-    f->buffers = (options->depth ? options->depth : DEPTH_DEFAULT) + 1;
+    f->ahead.fill = read_batch;
+    f->ahead.context = f;
+    f->ahead.places = (options->depth ? options->depth : DEPTH_DEFAULT) + 1;
     f->memory = (char *)memory + mnem__align_up(sizeof *f, ALIGNMENT);
-    f->window = (int32_t *)(f->memory + 2 * s.buffer * f->buffers);
-    pthread_mutex_init(&f->lock, NULL);
-    pthread_cond_init(&f->for_caller, NULL);
-    pthread_cond_init(&f->for_reader, NULL);
-    mnem_status status = mnem__thread_start(&f->thread, MNEM_FEED_STACK_BYTES, feed_main, f);
-    if (status != MNEM_OK) {
-        mnem_feed_destroy(f);
-        return status;
-    }
+    f->window = (int32_t *)(f->memory + 2 * s.buffer * f->ahead.places);
+    MNEM__TRY(mnem__ahead_start(&f->ahead, MNEM_FEED_STACK_BYTES));
     *feed = f;
     return MNEM_OK;
 }
 
-/* The lock is held. */
-static bool is_ready(const mnem_feed *f) {
-    return f->read > f->taken || f->ended || f->status != MNEM_OK;
-}
-
 bool mnem_feed_ready(mnem_feed *feed) {
-    pthread_mutex_lock(&feed->lock);
-    const bool ready = is_ready(feed);
-    pthread_mutex_unlock(&feed->lock);
-    return ready;
+    return mnem__ahead_ready(&feed->ahead);
 }
 
 /* The window that the caller's next micro-batch begins with is kept as options.first. */
-static mnem_batch take_batch(mnem_feed *f) {
-    const uint64_t first = f->options.first;
-    const mnem_batch batch = {.ids = ids_of(f, f->taken),
-                              .targets = targets_of(f, f->taken),
-                              .first = first,
-                              .rows = rows_at(&f->options, first)};
-    f->options.first = in_share(&f->options, first + batch.rows);
-    f->taken++;
-    return batch;
-}
-
 mnem_status mnem_feed_next(mnem_feed *f, mnem_batch *batch) {
-    mnem_status status = MNEM_OK;
+    int64_t number;
     *batch = (mnem_batch){.first = f->options.first};
-    pthread_mutex_lock(&f->lock);
-    f->given = f->taken;
-    pthread_cond_signal(&f->for_reader);
-    while (!is_ready(f)) pthread_cond_wait(&f->for_caller, &f->lock);
-    if (f->read > f->taken)
-        *batch = take_batch(f);
-    else
-        status = f->status;
-    pthread_mutex_unlock(&f->lock);
-    return status == MNEM_OK ? MNEM_OK : mnem__fail(status, "%s", f->error);
+    mnem__ahead_give(&f->ahead);
+    MNEM__TRY(mnem__ahead_take(&f->ahead, &number));
+    if (number < 0) return MNEM_OK;
+    batch->ids = ids_of(f, (uint64_t)number);
+    batch->targets = targets_of(f, (uint64_t)number);
+    batch->rows = rows_at(&f->options, batch->first);
+    f->options.first = in_share(&f->options, batch->first + batch->rows);
+    return MNEM_OK;
 }
 
 void mnem_feed_destroy(mnem_feed *f) {
-    if (!f) return;
-    pthread_mutex_lock(&f->lock);
-    f->stop = true;
-    pthread_cond_signal(&f->for_reader);
-    pthread_mutex_unlock(&f->lock);
-    mnem__thread_join(&f->thread);
-    pthread_cond_destroy(&f->for_reader);
-    pthread_cond_destroy(&f->for_caller);
-    pthread_mutex_destroy(&f->lock);
+    if (f) mnem__ahead_stop(&f->ahead);
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/carve.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/file/checksum.h"
@@ -146,13 +147,8 @@ static mnem_status add_file(maker *m, const char *path) {
 /* ---- rows ---- */
 
 static mnem_status note_row(maker *m) {
-    if (m->rows == m->room) {
-        const uint64_t room = m->room ? 2 * m->room : 256;
-        uint64_t *ends = mnem__realloc(MNEM__CORPUS_TAG, m->ends, room * sizeof *ends);
-        if (!ends) return mnem__heap_status();
-        m->ends = ends;
-        m->room = room;
-    }
+    if (m->rows == m->room)
+        MNEM__GROW(MNEM__CORPUS_TAG, m->ends, m->room, 256, mnem__heap_status());
     m->ends[m->rows++] = m->head.tokens;
     return MNEM_OK;
 }

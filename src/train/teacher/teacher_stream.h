@@ -9,7 +9,7 @@
 #ifndef MNEM_SRC_TRAIN_TEACHER_TEACHER_STREAM_H
 #define MNEM_SRC_TRAIN_TEACHER_TEACHER_STREAM_H
 
-#include "base/thread.h"
+#include "base/team/ahead.h"
 #include "train/program/train_shape.h"
 
 enum { MNEM__TEACHER_SLOTS = 2, MNEM__TEACHER_STACK_BYTES = 128 * 1024 };
@@ -19,14 +19,7 @@ typedef struct mnem__teacher_stream {
     const mnem_model *model;
     uint8_t *ring; /* [MNEM__TEACHER_SLOTS] of the largest layer */
     uint64_t slot_bytes;
-
-    pthread_mutex_t lock;
-    pthread_cond_t for_owner, for_reader;
-    uint64_t read, given; /* layers, counted on and on: number n is layer n % layers */
-    bool reading, stop;
-    mnem_status status; /* of the first read that failed; it stays */
-    char error[256];
-    mnem__thread thread; /* map NULL: not started */
+    mnem__ahead ahead; /* of layers, counted on and on: number n is layer n % layers */
 } mnem__teacher_stream;
 
 /* Whether streaming saves memory: its layers take more than the ring and the reader, and are

@@ -289,11 +289,7 @@ static int verb_bench(const tool_args *args) {
     int code = measure_link(&b);
     if (code != TOOL_OK) return code;
     code = tool_stage_open(args, &b.asked->session, &stage);
-    if (code == TOOL_OK && tool_ranks_follows()) {
-        code = tool_stage_follow(&stage);
-        tool_stage_close(&stage);
-        return code;
-    }
+    if (code == TOOL_OK && tool_ranks_follows()) return tool_stage_follow(&stage);
     if (code == TOOL_OK) code = tool_stage_needs_text(&stage);
     if (code == TOOL_OK) code = run_bench(&b);
     code = tool_stage_end_trace(&stage, code);

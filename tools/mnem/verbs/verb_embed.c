@@ -246,11 +246,7 @@ static int verb_embed(const tool_args *args) {
         return tool_usage("embed", "the text is missing: give TEXT, or -f FILE with one text on "
                                    "each line (- is standard input)");
     int code = tool_stage_open(args, &e.o->session, &stage);
-    if (code == TOOL_OK && tool_ranks_follows()) {
-        code = tool_stage_follow(&stage);
-        tool_stage_close(&stage);
-        return code;
-    }
+    if (code == TOOL_OK && tool_ranks_follows()) return tool_stage_follow(&stage);
     if (code == TOOL_OK) code = embed_texts(&e);
     tool_interrupt_call(NULL, NULL);
     mnem_engine_destroy(e.engine);

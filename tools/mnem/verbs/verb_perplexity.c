@@ -85,11 +85,7 @@ static int verb_perplexity(const tool_args *args) {
     tool_interrupt_watch(NULL);
     tool_progress_lines();
     int code = tool_stage_open(args, &o->session, &stage);
-    if (code == TOOL_OK && tool_ranks_follows()) {
-        code = tool_stage_follow(&stage);
-        tool_stage_close(&stage);
-        return code;
-    }
+    if (code == TOOL_OK && tool_ranks_follows()) return tool_stage_follow(&stage);
     if (code == TOOL_OK) code = tool_stage_needs_text(&stage);
     if (code == TOOL_OK && o->kl) code = tool_reference_open(&reference, &stage, o->kl);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);

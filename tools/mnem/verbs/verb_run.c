@@ -253,11 +253,7 @@ static int verb_run(const tool_args *args) {
     const tool_editor_options editor = tool_chat_editor(o);
     if (chat && !tool_ranks_follows()) tool_editor_open(&editor);
     code = tool_stage_open(args, &o->session, &stage);
-    if (code == TOOL_OK && tool_ranks_follows()) {
-        code = tool_stage_follow(&stage);
-        tool_stage_close(&stage);
-        return code;
-    }
+    if (code == TOOL_OK && tool_ranks_follows()) return tool_stage_follow(&stage);
     if (o->prompt_cache) stage.options.snapshots = MNEM_SNAPSHOTS_FILL;
     if (code == TOOL_OK) code = tool_stage_needs_text(&stage);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);
