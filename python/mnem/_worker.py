@@ -13,7 +13,7 @@ import weakref
 
 from ._library import Cancelled, Error
 
-_workers = weakref.WeakSet()
+_workers: "weakref.WeakSet[Worker]" = weakref.WeakSet()
 
 
 class Job:
