@@ -149,8 +149,8 @@ class Sequences:
         for slot in slots:
             slot.run.chosen = False
         while True:
-            if job.cancelled:  # before there was an engine
-                raise Cancelled("mnem: stopped", D.MNEM_CANCELLED)
+            if job.cancelled:  # as none of the engine's steps saw it
+                raise Cancelled("mnem: cancelled", D.MNEM_CANCELLED)
             self.active = [slot for slot in slots if not slot.run.chosen]
             parts = (D.mnem_step_part * len(self.active))()
             for part, slot in zip(parts, self.active):
