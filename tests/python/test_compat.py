@@ -538,6 +538,9 @@ class Subjects(Shapes):
             self.assertEqual(llm.n_ctx(), 256)  # the model's
         with open_llama_closed(vocab_only=True) as llm:
             self.assertEqual(llm.detokenize(llm.tokenize(b"Moses")), b"Moses")
+            self.assertEqual(llm.metadata["general.architecture"], "llama")
+            with self.assertRaisesRegex(mnem.Error, "vocab_only"):
+                llm(PROMPT)
 
     def test_a_closed_llama_says_so(self):
         llm = open_llama()

@@ -11,6 +11,7 @@ from ._completion import complete
 from ._sampling import (LogitsProcessorList, MinTokensLogitsProcessor, StoppingCriteriaList, ids_array,
                         numpy, options_of, row_array, row_back)
 from ._steps import Choice, Steps
+from ._vocabulary import Vocabulary
 from .llama_cache import longest_token_prefix
 from .llama_chat_format import chat_of
 from .llama_tokenizer import LlamaTokenizer
@@ -98,17 +99,18 @@ class Llama:
             raise
 
     def _open(self, memory, n_ctx, kv, threads, vocab_only):
-        if n_ctx == 0:  # the model's
-            with LLM(self.model_path, memory=memory, load=False) as llm:
-                n_ctx = Steps(llm).about().context
-        more = {"lora": (self.lora_path, self.lora_scale)} if self.lora_path else {}
-        self._llm = LLM(self.model_path, memory=memory, ctx=n_ctx, kv=kv, threads=threads,
-                        load=not vocab_only, **more)
+        if vocab_only:
+            self._llm = Vocabulary(self.model_path, n_ctx)
+        else:
+            if n_ctx == 0:  # the model's
+                with LLM(self.model_path, memory=memory, load=False) as llm:
+                    n_ctx = Steps(llm).about().context
+            more = {"lora": (self.lora_path, self.lora_scale)} if self.lora_path else {}
+            self._llm = LLM(self.model_path, memory=memory, ctx=n_ctx, kv=kv, threads=threads, **more)
+            log.info("%s: %r", self.model_path, self._llm.plan)
         steps = self._steps = Steps(self._llm)
         info = steps.info()
         steps.bos, self._eos, self._add_bos = info.bos, info.eos, info.add_bos
-        self._vocab_only = vocab_only
-        log.info("%s: %r", self.model_path, self._llm.plan)
 
     # ---- tokens ----
 
