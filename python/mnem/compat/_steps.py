@@ -50,7 +50,9 @@ class Steps:
     # ---- in the worker thread ----
 
     def open(self):
-        self.engine.load()
+        if not self.engine.engine:
+            raise Error("mnem.compat: this Llama has no weights: it was opened with vocab_only=True",
+                        D.MNEM_NOT_READY)
         if not self.sequence:
             self.ids, self.live = [], False
             check(lib.mnem_sequence_create(self.engine.engine, C.byref(self.sequence)))

@@ -6,14 +6,14 @@ from types import SimpleNamespace
 
 from .. import _declarations as D
 from .._engine import Engine
-from .._library import Error, check, lib
+from .._library import check, lib
 from .._worker import Worker
 
 
 class _Tokens:
     """What Steps and templates use of an Engine."""
 
-    template_end = -1
+    engine, template_end = None, -1
 
     def __init__(self, path):
         self.model, self.tokenizer = C.POINTER(D.mnem_model)(), C.POINTER(D.mnem_tokenizer)()
@@ -26,10 +26,6 @@ class _Tokens:
         info = D.mnem_tokenizer_info()
         lib.mnem_tokenizer_info_get(self.tokenizer, C.byref(info))
         self.vocab = info.vocab
-
-    def load(self):
-        raise Error("mnem.compat: this Llama has no weights: it was opened with vocab_only=True",
-                    D.MNEM_NOT_READY)
 
     def close(self):
         lib.mnem_tokenizer_destroy(self.tokenizer)
