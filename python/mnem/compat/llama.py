@@ -2,9 +2,11 @@
 import logging
 import math
 import os
+import random
 from collections import deque
 
 from .. import _declarations as D
+from .._library import Error, OverBudget
 from .._llm import LLM
 from . import llama_cpp as names
 from ._completion import complete
@@ -99,18 +101,25 @@ class Llama:
             raise
 
     def _open(self, memory, n_ctx, kv, threads, vocab_only):
-        if vocab_only:
-            self._llm = Vocabulary(self.model_path, n_ctx)
-        else:
-            if n_ctx == 0:  # the model's
-                with LLM(self.model_path, memory=memory, load=False) as llm:
-                    n_ctx = Steps(llm).about().context
-            more = {"lora": (self.lora_path, self.lora_scale)} if self.lora_path else {}
-            self._llm = LLM(self.model_path, memory=memory, ctx=n_ctx, kv=kv, threads=threads, **more)
-            log.info("%s: %r", self.model_path, self._llm.plan)
+        try:
+            self._llm = Vocabulary(self.model_path, n_ctx) if vocab_only else self._open_llm(
+                memory, n_ctx, kv, threads)
+        except OverBudget:
+            raise
+        except Error as failure:  # as llama-cpp-python names it
+            raise ValueError(f"Failed to load model from file: {self.model_path}: {failure}") from failure
         steps = self._steps = Steps(self._llm)
         info = steps.info()
         steps.bos, self._eos, self._add_bos = info.bos, info.eos, info.add_bos
+
+    def _open_llm(self, memory, n_ctx, kv, threads):
+        if n_ctx == 0:  # the model's
+            with LLM(self.model_path, memory=memory, load=False) as llm:
+                n_ctx = Steps(llm).about().context
+        more = {"lora": (self.lora_path, self.lora_scale)} if self.lora_path else {}
+        llm = LLM(self.model_path, memory=memory, ctx=n_ctx, kv=kv, threads=threads, **more)
+        log.info("%s: %r", self.model_path, llm.plan)
+        return llm
 
     # ---- tokens ----
 
@@ -225,7 +234,8 @@ class Llama:
 
     def _options(self, bias=None, **given):
         last = self.n_ctx() if self.last_n_tokens_size < 0 else self.last_n_tokens_size
-        return options_of(self._seed, last, self.n_vocab(), bias, **given)
+        seed = self._seed if self._seed != names.LLAMA_DEFAULT_SEED else random.getrandbits(64)
+        return options_of(seed, last, self.n_vocab(), bias, **given)
 
     def _changed(self, logits, processor):
         """ctypes logits as a processor leaves them."""
