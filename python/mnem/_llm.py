@@ -6,6 +6,7 @@ import queue
 import threading
 
 from . import _declarations as D
+from ._async import answer_of, pieces_of
 from ._budget import process
 from ._engine import Engine
 from ._library import lib, size_parse, text_of
@@ -18,6 +19,31 @@ _POOLING = {None: D.MNEM_POOLING_NONE, "mean": D.MNEM_POOLING_MEAN, "cls": D.MNE
             "last": D.MNEM_POOLING_LAST}
 
 
+def _adapters(lora):
+    """[(path, scale)] of a path, a (path, scale), or a list of these."""
+    if lora is None:
+        return []
+    if isinstance(lora, (str, os.PathLike)):
+        return [(lora, 1.0)]
+    if isinstance(lora, tuple) and len(lora) == 2 and isinstance(lora[1], (int, float)):
+        return [(lora[0], float(lora[1]))]
+    return [one for each in lora for one in _adapters(each)]
+
+
+def _is_prompt(prompt):
+    """A str or ids; not a list of these."""
+    return isinstance(prompt, str) or not len(prompt) or not isinstance(prompt[0], (str, list, tuple))
+
+
+def _is_conversation(messages):
+    return isinstance(messages, str) or not len(messages) or hasattr(messages[0], "keys")
+
+
+def _check_one(one):
+    if not one:
+        raise ValueError("mnem: a stream is of one prompt: leave out stream=True, or give one")
+
+
 def _conversation(messages):
     return [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
 
@@ -28,34 +54,42 @@ class LLM:
     memory: its share of a mnem.Budget, such as "300M" or bytes (default: what is left). Without a Budget, the
     first LLM's memory is the budget of the process, Python included (default: 85 % of the memory that there
     is); a later LLM's is its share, and raises the budget if it is larger. ctx: tokens of context (default: as
-    many as fit, up to 4096 and the model's). kv: the type of keys and values, "f16", "q8_0", "auto" or "f32".
-    threads: default as many as processors. chunk: tokens of a prompt that are computed
-    at once (default: as many as fit well, up to 512). template: Jinja, instead of the model's chat template. load: False
-    makes the plan alone, and the weights are read when they are first used. OverBudget: it doesn't fit; no
-    weight has been read. Methods may be called from any thread; they run one after another."""
+    many as fit, up to 4096 and the model's). parallel: how many texts run together, each with a context of
+    its own. kv: the type of keys and values, "f16", "q8_0", "auto" or "f32". threads: default as many as
+    processors. chunk: tokens of a prompt that are computed at once (default: as many as fit well, up to 512).
+    lora: an adapter that is applied, the path of a GGUF file, of a training run's folder or of one of
+    PEFT's, or (path, scale), or a list of these. template: Jinja, instead of the model's chat template. load:
+    False makes the plan alone, and the weights are read when they are first used.
 
-    def __init__(self, path, memory=None, ctx=0, *, kv="f16", threads=0, chunk=0,
+    Error: the file is bad, or not supported. OverBudget: it doesn't fit; no weight has been read. Methods may
+    be called from any thread; they run one after another."""
+
+    def __init__(self, path, memory=None, ctx=0, *, parallel=1, kv="f16", threads=0, chunk=0, lora=None,
                  template=None, load=True):
         self._worker = None
         self.path = os.fspath(path)
         if kv not in _KV:
             raise ValueError(f"mnem: kv is {kv!r}, expected one of {', '.join(_KV)}")
-        options = D.mnem_engine_options(context=ctx, kv=_KV[kv], threads=threads, chunk=chunk)
-        size = size_parse(memory)
-        worker = Worker("mnem")
+        options = D.mnem_engine_options(context=ctx, sequences=parallel, kv=_KV[kv], threads=threads,
+                                        chunk=chunk)
+        given = size_parse(memory), options, template, _adapters(lora)
+        worker, made = Worker("mnem"), []
         try:
-            self._engine = worker.call(lambda job: Engine(path, size, options, template))
-            self._worker = worker
+            worker.call(lambda job: made.append(Engine(self.path, *given)))
+            self._engine, self._worker = made[0], worker
+            worker.cancel = self._engine.cancel
             self.plan = Plan(self._engine.plan)
             if load:
                 self.load()
         except BaseException:
+            if made:
+                worker.call(lambda job: made[0].close())
             worker.close()
             raise
 
     def load(self):
-        """Reads the weights, if they aren't there yet."""
-        self._call(lambda job: self._engine.load())
+        """Reads the weights, if they aren't there yet. OverBudget: others took what the plan had."""
+        self._call(self._engine.load)
 
     @property
     def ledger(self):
@@ -88,13 +122,7 @@ class LLM:
         return self._call(lambda job: self._engine.metadata())
 
     def _call(self, function):
-        self._worker.cancel = self._cancel
         return self._worker.call(function)
-
-    def _cancel(self):
-        engine = self._engine.engine
-        if engine:
-            lib.mnem_engine_cancel(engine)
 
     def tokenize(self, text, special=True):
         """Ids of a text; special: with the BOS that the model asks for."""
@@ -112,7 +140,7 @@ class LLM:
             raise ValueError(f"mnem: pooling is {pooling!r}, expected mean, cls or last")
         one = isinstance(texts, str)
         found = self._call(lambda job: self._engine.embed(
-            [texts] if one else list(texts), _POOLING[pooling]))
+            job, [texts] if one else list(texts), _POOLING[pooling]))
         return found[0] if one else found
 
     def template(self, messages, tools=None):
@@ -121,30 +149,59 @@ class LLM:
         return self._call(lambda job: self._engine.render(_conversation(messages), tools))
 
     def reset(self):
-        """Drops what the model holds of the last text: the next prompt runs whole."""
-        self._call(lambda job: self._engine.reset())
+        """Drops what the model holds of the last texts: the next prompt runs whole."""
+        self._call(lambda job: self._engine.sequences.reset())
 
-    def _ids(self, prompt):
-        return self._engine.encode(prompt) if isinstance(prompt, str) else list(prompt)
+    def save(self, path):
+        """Writes what the model holds of the last text to a file. Error: nothing was run."""
+        self._call(lambda job: self._engine.sequences.save(path))
 
-    def _answer(self, ids, options, stream):
-        """Text from the ids that ids() gives, in the worker; stream: an iterator of its pieces."""
+    def load_state(self, path):
+        """Holds what save wrote: a prompt that begins with that text runs only what follows it. Error: the
+        file is damaged, or of another model or kv; OverBudget: the context is too small."""
+        def load(job):
+            self._engine.load(job)
+            self._engine.sequences.load(path)
+
+        self._call(load)
+
+    # ---- answers ----
+
+    def _prompts(self, prompts):
+        """What gives the ids of prompts, each a str or ids, in the worker."""
+        encode = self._engine.encode
+        return lambda: [encode(one) if isinstance(one, str) else list(one) for one in prompts]
+
+    def _conversations(self, several, tools):
+        encode = self._engine.encode_chat
+        return lambda: [encode(_conversation(one), tools) for one in several]
+
+    def _work(self, ids, options):
+        """What answers the prompts that ids() gives: work(job, tell)."""
         engine = self._engine
+        return lambda job, tell=None: engine.run(job, ids(), options, tell)
+
+    def _asked(self, prompt, max_tokens, options):
+        """The work for a prompt or several, and whether it is one."""
+        one = _is_prompt(prompt)
+        ids = self._prompts([prompt] if one else prompt)
+        return self._work(ids, Options(max_tokens, options)), one
+
+    def _asked_chat(self, messages, max_tokens, tools, options):
+        one = _is_conversation(messages)
+        ids = self._conversations([messages] if one else messages, tools)
+        return self._work(ids, Options(max_tokens, options, answers=True)), one
+
+    def _answer(self, work, one, stream):
         if stream:
-            return self._stream(lambda job, tell: engine.run(job, ids(), options, tell))
-        return self._call(lambda job: engine.run(job, ids(), options))
+            _check_one(one)
+            return self._stream(work)
+        found = self._call(work)
+        return found[0] if one else found
 
-    def _stream(self, run):
+    def _stream(self, work):
         pieces = queue.SimpleQueue()
-
-        def function(job):
-            try:
-                run(job, pieces.put)
-            finally:
-                pieces.put(None)
-
-        self._worker.cancel = self._cancel
-        job = self._worker.submit(function)
+        job = self._worker.submit(lambda job: work(job, pieces.put), lambda: pieces.put(None))
         try:
             while True:
                 text = pieces.get()
@@ -154,12 +211,11 @@ class LLM:
         except BaseException:  # left half-read, or Ctrl-C
             self._worker.stop(job)
             raise
-        job.done.wait()
-        if job.failure:
-            raise job.failure
+        job.outcome()
 
     def generate(self, prompt, max_tokens=256, *, stream=False, **options):
-        """The Text that continues a prompt, a str or ids; stream: an iterator of its pieces, as Texts.
+        """The Text that continues a prompt, a str or ids; of a list of prompts, a list of Texts, which run
+        together as far as parallel= allows. stream: an iterator of the pieces of one, as Texts.
 
         max_tokens: 0 until the end. Options that aren't given are mnem run's: temperature (0: the
         likeliest token), seed, top_k, top_p, min_p, repeat_penalty, repeat_last, presence_penalty,
@@ -172,20 +228,34 @@ class LLM:
         inside the call (NumPy's if the program has imported it), and may return others to choose from.
         Error: what the library refuses, such as an
         option out of range; OverBudget: the prompt doesn't fit the context."""
-        return self._answer(lambda: self._ids(prompt), Options(max_tokens, options), stream)
+        return self._answer(*self._asked(prompt, max_tokens, options), stream)
 
     def logits(self, prompt):
         """The logits of the token that follows a prompt: an array of llm.vocab floats, NumPy's if the
         program has imported it. It is a copy."""
-        return self._call(lambda job: self._engine.logits(job, self._ids(prompt)))
+        ids = self._prompts([prompt])
+        return self._call(lambda job: self._engine.logits(job, ids()[0]))
 
     def chat(self, messages, max_tokens=0, *, tools=None, stream=False, **options):
         """The answer to a conversation, a list of {"role": ..., "content": ...} or one user's text, as a
-        Text; options as in generate. tools: a list for the chat template. Of a conversation that goes on,
-        only what is new is computed."""
-        messages = _conversation(messages)
-        return self._answer(lambda: self._engine.encode_chat(messages, tools),
-                            Options(max_tokens, options, answers=True), stream)
+        Text; of a list of conversations, a list of Texts. Options as in generate. tools: a list for the
+        chat template. Of a conversation that goes on, only what is new is computed."""
+        return self._answer(*self._asked_chat(messages, max_tokens, tools, options), stream)
+
+    def agenerate(self, prompt, max_tokens=256, *, stream=False, **options):
+        """generate for asyncio: to be awaited; with stream, an async iterator. Cancelling the task stops
+        the engine, as leaving the iterator does."""
+        return self._aanswer(*self._asked(prompt, max_tokens, options), stream)
+
+    def achat(self, messages, max_tokens=0, *, tools=None, stream=False, **options):
+        """chat for asyncio, as agenerate."""
+        return self._aanswer(*self._asked_chat(messages, max_tokens, tools, options), stream)
+
+    def _aanswer(self, work, one, stream):
+        if stream:
+            _check_one(one)
+            return pieces_of(self._worker, work)
+        return answer_of(self._worker, work, one)
 
     def close(self):
         """Gives back what it took; calling it again does nothing."""

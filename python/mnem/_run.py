@@ -17,6 +17,7 @@ class Run:
         self.ids = list(ids)  # all tokens: the prompt's, then those that were chosen
         self.prompt_tokens = len(self.ids)
         self.next = -1
+        self.chosen = False  # since the step began
         self.finish = None
         self.tokens, self.logprobs = [], []
         self.tokens_told = 0
