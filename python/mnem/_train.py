@@ -92,6 +92,7 @@ class _Folder:
         self.out, self.staging = out, os.path.join(out, ".mnem-tmp")
         self.made = False
         self.begun = resume
+        self.spooled = False  # data that was given as objects is in OUT/text
         if not resume:
             self._refuse_foreign()
             self.made = not os.path.isdir(out)
@@ -134,6 +135,8 @@ class _Folder:
     def close(self) -> None:
         if not self.begun:
             shutil.rmtree(self.staging, ignore_errors=True)
+            if self.spooled:
+                os.unlink(self.path("text"))
             if self.made:
                 try:
                     os.rmdir(self.out)
@@ -158,8 +161,8 @@ class _Log:
                     if record.get("step", steps + 1) > steps:
                         break
                     end += len(line)
-                    if isinstance(record.get("loss"), (int, float)) and record.get("type", "step") == "step":
-                        self.losses.append(float(record["loss"]))
+                    if "loss" in record:  # null: not a number
+                        self.losses.append(math.nan if record["loss"] is None else float(record["loss"]))
         self.file = open(path, "r+b" if end else "wb")
         self.file.truncate(end)
         self.file.seek(end)
@@ -187,6 +190,7 @@ def _paths(data: Any, folder: _Folder) -> List[str]:
     if all(isinstance(one, (str, os.PathLike)) for one in data):
         return [os.path.realpath(one) for one in data]
     path = folder.path("text")
+    folder.spooled = True
     with open(path, "w", encoding="utf-8") as file:
         for one in data:
             record = one if isinstance(one, dict) else {"messages": one}

@@ -144,6 +144,9 @@ class Train(unittest.TestCase):
         with self.assertRaises(mnem.OverBudget) as refused:
             mnem.train(self.text, config=config, steps=1, out=self.path("out"), memory="200M", threads=1)
         self.assertFalse(os.path.exists(self.path("out")))
+        with self.assertRaisesRegex(ValueError, "need init"):
+            mnem.train([[{"role": "user", "content": "?"}]], out=self.path("out"), steps=1, memory=ROOM)
+        self.assertFalse(os.path.exists(self.path("out")))
         self.assertGreater(refused.exception.needed, refused.exception.budget)
         self.assertIsNotNone(refused.exception.least)
 
