@@ -15,8 +15,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Un
 from ._library import Error
 from ._tables import _table
 from ._train_config import config_is_run, config_length, config_make, config_read, config_write
-from ._train_data import data_kind
 from ._train_engine import TrainEngine
+from ._train_records import data_kind
 from ._worker import Worker
 
 _MADE = "vocabulary.gguf", "tokens", "config.json"
@@ -129,7 +129,7 @@ class _Folder:
         if not self.begun:
             for name in _MADE:  # config.json last: a folder that has it has what it needs
                 os.replace(os.path.join(self.staging, name), self.path(name))
-            os.rmdir(self.staging)
+            shutil.rmtree(self.staging)
             self.begun = True
 
     def close(self) -> None:
@@ -182,7 +182,7 @@ def _diverged(losses: List[float], steps: int) -> bool:
 
 
 def _paths(data: Any, folder: _Folder) -> List[str]:
-    """Paths of files; conversations that are given as lists are written beside the run."""
+    """Paths of files; records that are given as objects are written into the run's folder."""
     if isinstance(data, (str, os.PathLike)):
         data = [data]
     if not data:
@@ -193,8 +193,7 @@ def _paths(data: Any, folder: _Folder) -> List[str]:
     folder.spooled = True
     with open(path, "w", encoding="utf-8") as file:
         for one in data:
-            record = one if isinstance(one, dict) else {"messages": one}
-            file.write(json.dumps(record) + "\n")
+            file.write(json.dumps(one if isinstance(one, dict) else {"messages": one}) + "\n")
     return [os.path.realpath(path)]
 
 
@@ -311,8 +310,10 @@ def train(data: Any = None, *, init: Optional[_Path] = None, config: Union[str, 
           on_step: Optional[Callable[[TrainStep], Any]] = None) -> Training:
     """Trains a model, or with lora=RANK an adapter of `init`, and writes it as GGUF into the folder `out`.
 
-    data: files of text, or JSON lines of {"messages": [...]} for a model with a chat template, of which only
-    the answers are learned; a list of conversations (lists of messages) does, too. init: the model to start
+    data: files of text; or JSON (lines, or an array) of texts, {"text": ...}, or of conversations, for a
+    model with a chat template, of which only the answers are learned: {"messages": [...]}, ShareGPT's
+    {"conversations": ...}, Alpaca's {"instruction", "input", "output"}, {"prompt", "completion"} and the
+    like. Records may be given as a list of objects, too. init: the model to start
     from; without it a new one of the shape `config` ("tiny", "5m", "gpt2-10m", "gpt2-124m" or a dict of
     keys as in config.json), whose vocabulary is learned from the text. The other options are those of
     `mnem train`, with its defaults. lora_targets: "q,v" or a list.
@@ -341,7 +342,7 @@ def train(data: Any = None, *, init: Optional[_Path] = None, config: Union[str, 
             chosen["files"] = _paths(data, folder)
             kinds = {data_kind(path) for path in chosen["files"]}
             if len(kinds) > 1:
-                raise ValueError("mnem: some files of data are conversations and others are text")
+                raise ValueError("mnem: the files of data are of several kinds: text, texts in JSON, conversations")
             chosen["data"] = kinds.pop()
         open_length = not (isinstance(config, dict) and ("steps" in config or "epochs" in config))
 

@@ -10,7 +10,7 @@ from . import _declarations_more as D
 from ._budget import process
 from ._library import Error, OverBudget, check, declare, lib, size_parse, text_of
 from ._tables import Line
-from ._train_data import Rows, RowSource
+from ._train_data import TEXTS_KEY, Rows, RowSource, answer_rows, document_rows, texts
 
 declare(D.FUNCTIONS)
 _CONTEXT_LEAST, _CONTEXT_STEP, _CONTEXT_LORA = 32, 16, 512
@@ -127,7 +127,7 @@ class TrainEngine:
             bytes_max=min(max(room, _VOCABULARY_LEAST), _VOCABULARY_MOST),
             progress=D.mnem_progress(tell=tell))
         learned, tokenizer = C.POINTER(D.mnem_vocabulary)(), C.POINTER(D.mnem_tokenizer)()
-        files = self.c_files()
+        files = self.text_files()
         check(lib.mnem_vocabulary_learn(C.byref(options), files, len(files), C.byref(learned)))
         try:
             check(lib.mnem_tokenizer_create_from(learned, C.byref(tokenizer)))
@@ -135,6 +135,16 @@ class TrainEngine:
         finally:
             lib.mnem_vocabulary_destroy(learned)
         return None
+
+    def text_files(self) -> Any:
+        """Files of text to learn a vocabulary from; of records a passing one."""
+        if self.config["data"] != "texts":
+            return self.c_files()
+        path = self.folder.new("documents")
+        with open(path, "w", encoding="utf-8") as file:
+            for text in texts(self.config["files"]):
+                file.write(text + "\n")
+        return (C.c_char_p * 1)(os.fsencode(path))
 
     def c_files(self) -> Any:
         return (C.c_char_p * len(self.config["files"]))(*map(os.fsencode, self.config["files"]))
@@ -186,10 +196,10 @@ class TrainEngine:
         options = D.mnem_corpus_options(files=files, count=len(files), tokenizer=self.tokenizer,
                                         cache=os.fsencode(self.folder.new("tokens")), threads=self.threads,
                                         progress=D.mnem_progress(tell=tell))
-        if self.config["data"] == "chat" and not resume:
-            self.open_rows(options, job)
-        else:
+        if resume or self.config["data"] == "text":
             check(lib.mnem_corpus_open(C.byref(options), C.byref(self.corpus)))
+        else:
+            self.open_rows(options, job)
         lib.mnem_corpus_info_get(self.corpus, C.byref(self.info))
         about = D.mnem_tokenizer_info()
         lib.mnem_tokenizer_info_get(self.tokenizer, C.byref(about))
@@ -197,19 +207,28 @@ class TrainEngine:
             self.config["vocab_asked"], self.config["vocab"] = self.config["vocab"], about.vocab
 
     def open_rows(self, options: Any, job: Any) -> None:
+        files = self.config["files"]
+        if self.config["data"] == "texts":
+            source = RowSource(document_rows(self.tokenizer, files), job)
+            options.rows = D.mnem_corpus_rows(next=source.next, key=TEXTS_KEY, joined=True)
+            return self.open_source(options, source)
         value = D.mnem_value()
         lib.mnem_model_key_find(self.vocabulary, b"tokenizer.chat_template", C.byref(value))
         rows = Rows(self.tokenizer, text_of(value.text))
-        source = RowSource(rows, self.config["files"], job)
-        options.rows = D.mnem_corpus_rows(next=source.next, key=rows.key)
+        try:
+            source = RowSource(answer_rows(rows, files), job)
+            options.rows = D.mnem_corpus_rows(next=source.next, key=rows.key)
+            return self.open_source(options, source)
+        finally:
+            rows.close()
+
+    def open_source(self, options: Any, source: RowSource) -> None:
         try:
             check(lib.mnem_corpus_open(C.byref(options), C.byref(self.corpus)))
         except Error:
             if source.failure:
                 raise source.failure from None
             raise
-        finally:
-            rows.close()
 
     def choose_windows(self, context_open: bool) -> None:
         c, info = self.config, self.info

@@ -114,7 +114,8 @@ class Place(unittest.TestCase):
         begin = time.monotonic()
         with self.assertRaises(KeyboardInterrupt):
             timer.start()
-            mnem.place(lower, upper, size, seconds=300)
+            while time.monotonic() < begin + 100:  # more than one, where they are solved soon
+                mnem.place(lower, upper, size, seconds=300)
         timer.join()
         self.assertLess(time.monotonic() - begin, 100)
 

@@ -139,6 +139,48 @@ class Train(unittest.TestCase):
         given = mnem.train(chats, out=self.path("given"), **options)
         self.assertEqual(given.losses, done.losses)
 
+    def test_records_are_the_commands(self):
+        with open(self.path("template.jinja"), "w", encoding="utf-8") as file:
+            file.write(TEMPLATE)
+        kinds = {
+            "alpaca": [{"instruction": f"Name {n}", "input": "a king" if n % 2 else "", "output": "Saul"}
+                       for n in range(30)],
+            "dolly": [{"instruction": f"Name {n}", "context": "a king", "response": "Saul"} for n in range(30)],
+            "pairs": [{"question": f"Who is {n}?", "answer": "Saul"} for n in range(30)],
+            "sharegpt": [{"system": "Be brief.", "conversations": [{"from": "human", "value": f"Who is {n}?"},
+                                                                   {"from": "gpt", "value": "Saul"}]}
+                         for n in range(30)],
+            "lists": [[{"role": "user", "content": f"{n}?"}, {"role": "assistant", "content": "Saul"}]
+                      for n in range(30)],
+        }
+        for name, given in kinds.items():
+            for form in "lines", "array":
+                data = self.path(f"{name}.{form}.json")
+                with open(data, "w", encoding="utf-8") as file:
+                    if form == "array":
+                        json.dump(given, file, indent=1)
+                    else:
+                        file.write("".join(json.dumps(one) + "\n" for one in given))
+                own, other = self.path(f"{name}-{form}"), self.path(f"{name}-{form}-other")
+                mnem.train(data, init=MODEL, lora=1, steps=1, batch=1, memory=ROOM, threads=1, template=TEMPLATE,
+                           out=own)
+                command("-d", data, "--init", MODEL, "--lora", "1", "--template", self.path("template.jinja"),
+                        "--steps", "1", "-b", "1", "-t", "1", "-o", other)
+                self.assertEqual(content(own, "tokens"), content(other, "tokens"), (name, form))
+
+    def test_texts_in_json_are_the_commands(self):
+        data = self.path("texts.jsonl")
+        with open(data, "w", encoding="utf-8") as file:
+            for n in range(300):
+                file.write(json.dumps({"text": f"The {n} sons of Noah\nwent forth."}) + "\n")
+        with open(self.path("small.json"), "w", encoding="utf-8") as file:
+            json.dump(SMALL, file)
+        done = mnem.train(data, config=SMALL, steps=2, memory=ROOM, threads=1, out=self.path("own"))
+        command("-d", data, "--config", self.path("small.json"), "--steps", "2", "-t", "1", "-o",
+                self.path("other"))
+        self.assertEqual(content(self.path("own"), "tokens"), content(self.path("other"), "tokens"))
+        self.assertEqual(done.losses, losses(self.path("other")))
+
     def test_a_run_that_does_not_fit_leaves_nothing(self):
         config = {**SMALL, "embd": 512, "layers": 16, "ff": 2048}
         with self.assertRaises(mnem.OverBudget) as refused:
