@@ -153,20 +153,18 @@ class Train(unittest.TestCase):
             "lists": [[{"role": "user", "content": f"{n}?"}, {"role": "assistant", "content": "Saul"}]
                       for n in range(30)],
         }
-        for name, given in kinds.items():
-            for form in "lines", "array":
-                data = self.path(f"{name}.{form}.json")
-                with open(data, "w", encoding="utf-8") as file:
-                    if form == "array":
-                        json.dump(given, file, indent=1)
-                    else:
-                        file.write("".join(json.dumps(one) + "\n" for one in given))
-                own, other = self.path(f"{name}-{form}"), self.path(f"{name}-{form}-other")
-                mnem.train(data, init=MODEL, lora=1, steps=1, batch=1, memory=ROOM, threads=1, template=TEMPLATE,
-                           out=own)
-                command("-d", data, "--init", MODEL, "--lora", "1", "--template", self.path("template.jinja"),
-                        "--steps", "1", "-b", "1", "-t", "1", "-o", other)
-                self.assertEqual(content(own, "tokens"), content(other, "tokens"), (name, form))
+        for number, (name, given) in enumerate(kinds.items()):
+            data, own, other = self.path(name + ".json"), self.path(name), self.path(name + "-other")
+            with open(data, "w", encoding="utf-8") as file:
+                if number % 2:
+                    json.dump(given, file, indent=1)
+                else:
+                    file.write("".join(json.dumps(one) + "\n" for one in given))
+            mnem.train(data, init=MODEL, lora=1, steps=1, batch=1, memory=ROOM, threads=1, template=TEMPLATE,
+                       out=own)
+            command("-d", data, "--init", MODEL, "--lora", "1", "--template", self.path("template.jinja"),
+                    "--steps", "1", "-b", "1", "-t", "1", "-o", other)
+            self.assertEqual(content(own, "tokens"), content(other, "tokens"), name)
 
     def test_texts_in_json_are_the_commands(self):
         data = self.path("texts.jsonl")
