@@ -3,7 +3,6 @@
 Everything that touches the library's objects runs in the LLM's worker thread (_worker.py)."""
 import os
 import queue
-import threading
 
 from . import _declarations as D
 from ._async import answer_of, pieces_of
@@ -66,25 +65,26 @@ class LLM:
 
     def __init__(self, path, memory=None, ctx=0, *, parallel=1, kv="f16", threads=0, chunk=0, lora=None,
                  template=None, load=True):
-        self._worker = None
+        self._worker = self._engine = None
         self.path = os.fspath(path)
         if kv not in _KV:
             raise ValueError(f"mnem: kv is {kv!r}, expected one of {', '.join(_KV)}")
         options = D.mnem_engine_options(context=ctx, sequences=parallel, kv=_KV[kv], threads=threads,
                                         chunk=chunk)
         given = size_parse(memory), options, template, _adapters(lora)
-        worker, made = Worker("mnem"), []
+
+        def opened(job):
+            self._engine = Engine(self.path, *given)
+
+        self._worker = Worker("mnem")
         try:
-            worker.call(lambda job: made.append(Engine(self.path, *given)))
-            self._engine, self._worker = made[0], worker
-            worker.cancel = self._engine.cancel
+            self._worker.call(opened)
+            self._worker.cancel = self._engine.cancel
             self.plan = Plan(self._engine.plan)
             if load:
                 self.load()
         except BaseException:
-            if made:
-                worker.call(lambda job: made[0].close())
-            worker.close()
+            self.close()
             raise
 
     def load(self):
@@ -258,16 +258,11 @@ class LLM:
         return answer_of(self._worker, work, one)
 
     def close(self):
-        """Gives back what it took; calling it again does nothing."""
-        worker = self._worker
-        if worker is None or os.getpid() != worker.process or not worker.thread.is_alive():
-            return
-        if threading.current_thread() is worker.thread:  # the collector may run there
-            self._engine.close()
-            worker.jobs.put(None)
-            return
-        worker.call(lambda job: self._engine.close())
-        worker.close()
+        """Gives back what it took; calling it again does nothing. A call or a stream that runs then is
+        stopped, and raises mnem.Cancelled; one that waits raises mnem.Error."""
+        worker, engine = self._worker, self._engine
+        if worker:
+            worker.end(lambda job: engine and engine.close())
 
     def __enter__(self):
         return self

@@ -188,5 +188,5 @@ def _solve(table: "array.array[int]", buffers: Any, constraints: Any, capacity: 
     try:
         worker.call(run)
     finally:
-        worker.close()
+        worker.end()
     return Placement(list(table[_FIELDS - 1::_FIELDS]), result, capacity)

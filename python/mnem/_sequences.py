@@ -3,7 +3,7 @@ import ctypes as C
 import os
 
 from . import _declarations as D
-from ._library import Error, check, lib
+from ._library import Cancelled, Error, check, lib
 
 
 class Slot:
@@ -97,6 +97,8 @@ class Sequences:
         for slot in slots:
             slot.run.chosen = False
         while True:
+            if job.cancelled:  # before there was an engine
+                raise Cancelled("mnem: stopped", D.MNEM_CANCELLED)
             self.active = [slot for slot in slots if not slot.run.chosen]
             parts = (D.mnem_step_part * len(self.active))()
             for part, slot in zip(parts, self.active):

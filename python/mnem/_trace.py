@@ -41,7 +41,7 @@ class Trace:
         try:
             self._worker.call(self._begin)
         except BaseException:
-            self._worker.close()
+            self._worker.end()
             raise
 
     def _begin(self, job: Any) -> None:
@@ -89,7 +89,7 @@ class Trace:
             try:
                 self._worker.call(self._end)
             finally:
-                self._worker.close()
+                self._worker.end()
 
     def __enter__(self) -> "Trace":
         return self

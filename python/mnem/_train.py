@@ -276,8 +276,7 @@ class _Run:
     def close(self) -> None:
         if self.log:
             self.log.file.close()
-        if self.engine:
-            self.worker.call(lambda job: self.engine.close())
+        self.worker.end(lambda job: self.engine and self.engine.close())
 
 
 def _resumed(folder: _Folder, given: Dict[str, Any], steps: Optional[int]) -> Dict[str, Any]:
@@ -360,6 +359,7 @@ def train(data: Any = None, *, init: Optional[_Path] = None, config: Union[str, 
             config_write(folder.path("config.json"), chosen)
         return run.run()
     finally:
-        run.close()
-        worker.close()
-        folder.close()
+        try:
+            run.close()
+        finally:
+            folder.close()
