@@ -382,6 +382,42 @@ class Subjects(Shapes):
             with self.assertRaisesRegex(mnem.Error, "vocab_only"):
                 llm(PROMPT)
 
+    def test_a_suffix_fills_in_the_middle(self):
+        keys = {f"tokenizer.ggml.fim_{part}_token_id": str(token)
+                for token, part in enumerate(("pre", "suf", "mid"), 5)}
+        for spm in False, True:
+            with open_llama_closed(spm_infill=spm) as llm:
+                left, right = (llm.tokenize(text, add_bos=False) for text in (b"In the", b"the earth"))
+                llm.metadata = keys
+                found = llm("In the", suffix="the earth", max_tokens=4)
+                parts = [[5, *left], [6, *right]]
+                ids = sum(parts[::-1] if spm else parts, []) + [7]
+                self.assertEqual(list(llm.eval_tokens)[:len(ids)], ids)
+                self.assertEqual(found["usage"]["prompt_tokens"], len(ids))
+
+    def test_tokenizers_of_one_s_own(self):
+        class Mine(llama_cpp.BaseLlamaTokenizer):
+            def tokenize(self, text, add_bos=True, special=True):
+                return own.tokenize(text, add_bos, special)
+
+            def detokenize(self, tokens, prev_tokens=None, special=False):
+                return own.detokenize(tokens, special=special).upper()
+
+        own = self.llm.tokenizer()
+        with open_llama_closed(tokenizer=Mine()) as llm:
+            self.assertEqual(self.text(llm), self.text().upper())
+
+        class Words:  # as a tokenizer of the package transformers
+            def encode(self, text, add_special_tokens):
+                return [ord(letter) for letter in text]
+
+            def decode(self, ids, skip_special_tokens):
+                return "".join(map(chr, ids))
+
+        other = llama_cpp.LlamaHFTokenizer(Words())
+        self.assertEqual(other.tokenize(b"ab"), [97, 98])
+        self.assertEqual(other.detokenize([98], prev_tokens=[97]), b"b")
+
     def test_closed_llamas_leave_nothing(self):
         grammar = llama_cpp.LlamaGrammar.from_json_schema('{"type": "object"}')
 
