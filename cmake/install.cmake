@@ -41,8 +41,6 @@ install(FILES LICENSE README.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/docs FILES_MATCHING PATTERN *.md)
 install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples FILES_MATCHING PATTERN *.c)
 
-# For the wheel (pyproject.toml), which has no links: one file of the library, and the command.
-if(SKBUILD)
-  install(FILES $<TARGET_FILE:mnem_shared> RENAME libmnem.so DESTINATION mnem/lib COMPONENT python)
-  install(TARGETS mnem RUNTIME DESTINATION mnem/bin COMPONENT python)
-endif()
+# For the wheel (pyproject.toml, python/make_wheel): one file of the library, and the command.
+install(FILES $<TARGET_FILE:mnem_wheel> DESTINATION mnem/lib COMPONENT python EXCLUDE_FROM_ALL)
+install(PROGRAMS $<TARGET_FILE:mnem> DESTINATION mnem/bin COMPONENT python EXCLUDE_FROM_ALL)

@@ -153,14 +153,6 @@ function(mnem_library)
     endif()
   endforeach()
   target_link_libraries(mnem_static PUBLIC ${libraries} Threads::Threads m)
-  # A wheel's library brings PCRE2 with it, where there is an archive: other systems may have none.
-  if(SKBUILD)
-    find_library(MNEM_WHEEL_PCRE2 libpcre2-8.a)
-    mark_as_advanced(MNEM_WHEEL_PCRE2)
-    if(MNEM_WHEEL_PCRE2)
-      list(TRANSFORM libraries REPLACE "^PkgConfig::PCRE2$" "${MNEM_WHEEL_PCRE2}")
-    endif()
-  endif()
   target_link_libraries(mnem_shared PRIVATE ${libraries} Threads::Threads m)
   # Below 1.0 each minor version may change what is public, so it is part of the soname.
   set(soversion ${PROJECT_VERSION_MAJOR})
@@ -171,6 +163,24 @@ function(mnem_library)
                                                EXPORT_NAME mnem)
   target_link_options(mnem_shared PRIVATE
                       -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map ${MNEM_NO_UNDEFINED})
+  mnem_wheel_library("${objects}" "${libraries}")
+endfunction()
+
+# The library of a wheel, which has no links: the same objects as one file, with PCRE2 inside where there
+# is an archive, as other systems may have none.
+function(mnem_wheel_library objects libraries)
+  find_library(MNEM_WHEEL_PCRE2 libpcre2-8.a)
+  mark_as_advanced(MNEM_WHEEL_PCRE2)
+  if(MNEM_WHEEL_PCRE2)
+    list(TRANSFORM libraries REPLACE "^PkgConfig::PCRE2$" "${MNEM_WHEEL_PCRE2}")
+  endif()
+  add_library(mnem_wheel SHARED EXCLUDE_FROM_ALL ${objects})
+  set_target_properties(mnem_wheel PROPERTIES OUTPUT_NAME mnem
+                        LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/wheel-library)
+  target_link_libraries(mnem_wheel PRIVATE ${libraries} Threads::Threads m)
+  target_link_options(mnem_wheel PRIVATE
+                      -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/exports.map ${MNEM_NO_UNDEFINED}
+                      -Wl,--exclude-libs,ALL)
 endfunction()
 
 # libmnem-mpi, beside libmnem, which links no MPI.

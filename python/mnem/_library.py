@@ -2,7 +2,6 @@
 
 MNEM_LIBRARY names a file; otherwise it is the package's own copy, then the system's libmnem.so."""
 import ctypes as C
-import ctypes.util
 import os
 
 from . import _declarations as D
@@ -34,21 +33,33 @@ def _path():
     if os.environ.get("MNEM_LIBRARY"):
         return os.environ["MNEM_LIBRARY"]
     here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", "libmnem.so")
-    found = here if os.path.exists(here) else ctypes.util.find_library("mnem")
+    if os.path.exists(here):
+        return here
+    from ctypes.util import find_library  # takes longer to import than all the rest
+    found = find_library("mnem")
     if found:
         return found
     raise ImportError("mnem: there is no libmnem.so: install it, or set MNEM_LIBRARY to its path")
 
 
-def _load():
-    library = C.CDLL(_path())
-    for name, (result, arguments) in D.FUNCTIONS.items():
-        function = getattr(library, name)
+class _Functions:
+    """The library's functions, each with its types from the first time that it is named."""
+
+    def __init__(self, path):
+        self._library = C.CDLL(path)
+
+    def __getattr__(self, name):
+        try:
+            result, arguments = D.FUNCTIONS[name]
+        except KeyError:
+            raise AttributeError(name) from None
+        function = getattr(self._library, name)
         function.restype, function.argtypes = result, arguments
-    return library
+        setattr(self, name, function)
+        return function
 
 
-lib = _load()
+lib = _Functions(_path())
 VERSION = lib.mnem_version().decode()
 
 

@@ -1,15 +1,15 @@
 """LLM: one model under the process's budget, and text from it.
 
 Everything that touches the library's objects runs in the LLM's worker thread (_worker.py)."""
+import operator
 import os
 import queue
-import threading
 
 from . import _declarations as D
 from ._async import answer_of, pieces_of
 from ._budget import process
 from ._engine import Engine
-from ._library import lib, size_parse, text_of
+from ._library import size_parse
 from ._options import Options
 from ._tables import Ledger, Plan
 from ._worker import Worker
@@ -66,25 +66,26 @@ class LLM:
 
     def __init__(self, path, memory=None, ctx=0, *, parallel=1, kv="f16", threads=0, chunk=0, lora=None,
                  template=None, load=True):
-        self._worker = None
+        self._worker = self._engine = None
         self.path = os.fspath(path)
         if kv not in _KV:
             raise ValueError(f"mnem: kv is {kv!r}, expected one of {', '.join(_KV)}")
         options = D.mnem_engine_options(context=ctx, sequences=parallel, kv=_KV[kv], threads=threads,
                                         chunk=chunk)
         given = size_parse(memory), options, template, _adapters(lora)
-        worker, made = Worker("mnem"), []
+
+        def opened(job):
+            self._engine = Engine(self.path, *given)
+
+        self._worker = Worker("mnem")
         try:
-            worker.call(lambda job: made.append(Engine(self.path, *given)))
-            self._engine, self._worker = made[0], worker
-            worker.cancel = self._engine.cancel
+            self._worker.call(opened)
+            self._worker.cancel = self._engine.cancel
             self.plan = Plan(self._engine.plan)
             if load:
                 self.load()
         except BaseException:
-            if made:
-                worker.call(lambda job: made[0].close())
-            worker.close()
+            self.close()
             raise
 
     def load(self):
@@ -129,8 +130,8 @@ class LLM:
         return self._call(lambda job: self._engine.encode(text, special))
 
     def detokenize(self, ids):
-        pieces = self._call(lambda job: [text_of(lib.mnem_tokenizer_piece(self._engine.tokenizer, i, False))
-                                         for i in ids])
+        """The text of ids, without that of special tokens."""
+        pieces = self._call(lambda job: [self._engine.piece(operator.index(token)) for token in ids])
         return b"".join(pieces).decode(errors="replace")
 
     def embed(self, texts, pooling=None):
@@ -170,7 +171,8 @@ class LLM:
     def _prompts(self, prompts):
         """What gives the ids of prompts, each a str or ids, in the worker."""
         encode = self._engine.encode
-        return lambda: [encode(one) if isinstance(one, str) else list(one) for one in prompts]
+        return lambda: [encode(one) if isinstance(one, str) else list(map(operator.index, one))
+                        for one in prompts]
 
     def _conversations(self, several, tools):
         encode = self._engine.encode_chat
@@ -258,16 +260,11 @@ class LLM:
         return answer_of(self._worker, work, one)
 
     def close(self):
-        """Gives back what it took; calling it again does nothing."""
-        worker = self._worker
-        if worker is None or os.getpid() != worker.process or not worker.thread.is_alive():
-            return
-        if threading.current_thread() is worker.thread:  # the collector may run there
-            self._engine.close()
-            worker.jobs.put(None)
-            return
-        worker.call(lambda job: self._engine.close())
-        worker.close()
+        """Gives back what it took; calling it again does nothing. A call or a stream that runs then is
+        stopped, and raises mnem.Cancelled; one that waits raises mnem.Error."""
+        worker, engine = self._worker, self._engine
+        if worker:
+            worker.end(lambda job: engine and engine.close())
 
     def __enter__(self):
         return self
