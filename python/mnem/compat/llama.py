@@ -26,8 +26,7 @@ log = logging.getLogger("mnem.compat")
 # batches, kernels. The text that comes out is the same.
 _DECIDED = {"n_gpu_layers", "split_mode", "main_gpu", "tensor_split", "use_mmap", "use_mlock", "n_ubatch",
             "n_threads_batch", "offload_kqv", "flash_attn", "op_offload", "swa_full", "no_perf", "numa",
-            "draft_model", "spm_infill",
-            "n_parts", "f16_kv", "low_vram", "mul_mat_q", "device"}  # of earlier versions, and LangChain's
+            "draft_model", "n_parts", "f16_kv", "low_vram", "mul_mat_q", "device"}  # of earlier versions, and LangChain's
 # What changes the model: refused unless it has a value that means the file's. RoPE's base of 10,000 and scale
 # of 1 are defaults that LangChain passes on.
 _FIXED = {"kv_overrides": (None,), "rope_scaling_type": (None, names.LLAMA_ROPE_SCALING_TYPE_UNSPECIFIED),
@@ -64,14 +63,14 @@ class Llama:
                  n_batch=512, n_threads=None, pooling_type=names.LLAMA_POOLING_TYPE_UNSPECIFIED,
                  logits_all=False, embedding=False, last_n_tokens_size=64, lora_scale=1.0, lora_path=None,
                  chat_format=None, chat_handler=None, tokenizer=None, type_k=None, type_v=None,
-                 verbose=True, memory=None, **others):
+                 spm_infill=False, verbose=True, memory=None, **others):
         self._llm = self._steps = None
         self._given = dict(
             model_path=model_path, vocab_only=vocab_only, seed=seed, n_ctx=n_ctx, n_batch=n_batch,
             n_threads=n_threads, pooling_type=pooling_type, logits_all=logits_all, embedding=embedding,
             last_n_tokens_size=last_n_tokens_size, lora_scale=lora_scale, lora_path=lora_path,
             chat_format=chat_format, chat_handler=chat_handler, tokenizer=tokenizer, type_k=type_k,
-            type_v=type_v, verbose=verbose, memory=memory, **others)
+            type_v=type_v, spm_infill=spm_infill, verbose=verbose, memory=memory, **others)
         for name, value in others.items():
             if name in _FIXED and value not in _FIXED[name]:
                 raise NotImplementedError(f"mnem.compat: {name}={value!r} is not supported: mnem runs a "
@@ -88,6 +87,7 @@ class Llama:
         self.lora_path, self.lora_scale = lora_path, lora_scale
         self._seed = names.LLAMA_DEFAULT_SEED if seed is None else seed
         self._logits_all, self._embedding, self._pooling = logits_all, embedding, pooling_type
+        self._spm_infill = spm_infill  # the suffix stands before the prefix
         self._rows = []  # of logits_all: a row for each token that is held
         self._open(memory, n_ctx, _kv_of(type_k, type_v), n_threads or 0, vocab_only)
         try:

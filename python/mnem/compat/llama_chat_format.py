@@ -235,8 +235,8 @@ class _NoImages:
 def __getattr__(name):
     if name.endswith("ChatHandler"):
         return type(name, (_NoImages,), {})
-    form = name[len("format_"):].replace("_", "-") if name.startswith("format_") else None
-    if form in FORMATS:
+    form = next((form for form in FORMATS if name == "format_" + form.replace("-", "_")), None)
+    if form:
         def formatter(messages, **_given):
             source, stops = FORMATS[form]
             return ChatFormatterResponse(Template(source).render(plain(messages)), list(stops))
