@@ -40,7 +40,7 @@ class Vocabulary:
         try:
             self._engine = self._call(lambda job: _Tokens(path))
         except BaseException:
-            self._worker.close()
+            self._worker.end()
             raise
 
     def _call(self, function):
@@ -51,6 +51,4 @@ class Vocabulary:
         return self._call(lambda job: Engine.metadata(self._engine))
 
     def close(self):
-        if self._worker.thread.is_alive():
-            self._call(lambda job: self._engine.close())
-            self._worker.close()
+        self._worker.end(lambda job: self._engine.close())

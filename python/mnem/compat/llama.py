@@ -325,8 +325,7 @@ class Llama:
                 more = yield token
                 tokens = [token] + [int(one) for one in more or ()]
         finally:
-            if choice in steps.choices:
-                steps.call(lambda job: choice.end())
+            steps.end(choice)
 
     # ---- texts ----
 
@@ -447,19 +446,16 @@ class Llama:
     def close(self):
         """Gives back what it took; calling it again does nothing."""
         llm, steps, self._steps, self._llm = self._llm, self._steps, None, None
-        if llm is None:
-            return
-        try:
-            if steps and llm._worker and os.getpid() == llm._worker.process:
-                self._chat_close(steps)
-                steps.close()
-        finally:
-            llm.close()
+        chat = self.__dict__.get("_chat")
 
-    def _chat_close(self, steps):
-        chat = getattr(self, "_chat", None)
-        if chat:
-            steps.call(lambda job: chat.close())
+        def last(_job):
+            if chat:
+                chat.close()
+            steps.close()
+            llm._engine.close()
+
+        if llm:
+            llm._worker.end(last) if steps else llm.close()
 
     def __del__(self):
         try:
