@@ -24,6 +24,25 @@ class OverBudget(Error):
 
 class Cancelled(Error): ...
 
+from ._place import Placement as Placement
+from ._place import place as place
+from ._pool import Block as Block
+from ._pool import Pool as Pool
+from ._pool import PoolStats as PoolStats
+from ._report import Report as Report
+from ._report import ReportLeak as ReportLeak
+from ._report import ReportOperator as ReportOperator
+from ._report import ReportOwner as ReportOwner
+from ._report import report as report
+from ._trace import Trace as Trace
+from ._train import Training as Training
+from ._train import TrainPlan as TrainPlan
+from ._train import TrainStep as TrainStep
+from ._train import train as train
+
+__all__ += ["place", "Placement", "Pool", "PoolStats", "Block", "train", "Training", "TrainPlan", "TrainStep",
+            "report", "Report", "ReportOwner", "ReportLeak", "ReportOperator", "Trace"]
+
 class Line:
     kind: str
     tag: str
