@@ -15,7 +15,7 @@ from ._sampling import (LogitsProcessorList, MinTokensLogitsProcessor, StoppingC
 from ._steps import Choice, Steps
 from ._vocabulary import Vocabulary
 from .llama_cache import longest_token_prefix
-from .llama_chat_format import chat_of
+from .llama_chat_format import chat_of, check_name
 from .llama_tokenizer import LlamaTokenizer
 
 __all__ = ["Llama", "LlamaState", "LogitsProcessorList", "MinTokensLogitsProcessor",
@@ -482,6 +482,7 @@ class Llama:
                         local_dir_use_symlinks="auto", cache_dir=None, **kwargs):
         """A model of the Hugging Face Hub: the one file of repo_id whose name fits filename."""
         from ._hub import fetch
+        check_name(kwargs.get("chat_format"))
         return cls(model_path=fetch(repo_id, filename, additional_files or [], local_dir, cache_dir),
                    **kwargs)
 
