@@ -341,6 +341,12 @@ class Subjects(Shapes):
             return llama, messages, given["temperature"]
         with open_llama_closed(chat_handler=handler) as llm:
             self.assertEqual(llm.create_chat_completion("said", temperature=0.5), (llm, "said", 0.5))
+            llm.chat_handler = None  # as programs do later
+            for name in None, "chatml", "zephyr":
+                llm.chat_format = name
+                said = llm.create_chat_completion([{"role": "user", "content": "Hi"}], max_tokens=1)
+                self.check_completion(said, chat=True)
+                self.assertEqual(llm.chat_format, name or "llama-2")
 
     def test_prompt_lookup(self):
         find = llama_speculative.LlamaPromptLookupDecoding.find_candidate_pred_tokens
