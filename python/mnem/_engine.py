@@ -187,9 +187,13 @@ class Engine:
     def shown(self):
         return Shown(self.vocab)
 
+    def piece(self, token):
+        """The bytes that a token prints; a special one prints none."""
+        return text_of(lib.mnem_tokenizer_piece(self.tokenizer, token, False))
+
     def text(self, token):
         """What a token prints, alone."""
-        return text_of(lib.mnem_tokenizer_piece(self.tokenizer, token, False)).decode(errors="replace")
+        return self.piece(token).decode(errors="replace")
 
     def breakers(self, options):
         """DRY's breakers, and the words that they borrow. None given: llama.cpp's four."""
