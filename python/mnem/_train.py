@@ -10,7 +10,7 @@ import math
 import os
 import shutil
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ._library import Error
 from ._tables import _table
@@ -28,7 +28,8 @@ _Path = Union[str, "os.PathLike[str]"]
 
 class TrainStep(NamedTuple):
     """A step that is done. loss: mean over its tokens, in nats; seconds: of this step; rate: the learning
-    rate; norm: of the gradient; of: how many steps the run has."""
+    rate; norm: of the gradient; of: how many steps the run has; heldout_loss: measured after this step
+    (evaluate_every), else None."""
 
     step: int
     loss: float
@@ -37,6 +38,7 @@ class TrainStep(NamedTuple):
     rate: float
     norm: float
     of: int
+    heldout_loss: Optional[float] = None
 
 
 class TrainPlan:
@@ -60,13 +62,14 @@ class TrainPlan:
 
 class Training:
     """What a run has done. losses: of each step, those before resume=True too; heldout_loss: of the text that
-    is held out, None where there is none; finished: all steps are done; path: the model or the adapter that
+    is held out, None where there is none; heldout_losses: (step, loss) of each time that it was measured;
+    finished: all steps are done; path: the model or the adapter that
     was written; checkpoint: where resume=True continues; folder: of the run."""
 
     def __init__(self, folder: str, plan: TrainPlan, config: Dict[str, Any]) -> None:
         self.folder, self.plan, self.config = folder, plan, config
         self.losses: List[float] = []
-        self.heldout_loss: Optional[float] = None
+        self.heldout_losses: List[Tuple[int, float]] = []
         self.finished = False
         self.path: Optional[str] = None
         self.checkpoint = os.path.join(folder, "checkpoint")
@@ -75,6 +78,10 @@ class Training:
     @property
     def steps(self) -> int:
         return len(self.losses)
+
+    @property
+    def heldout_loss(self) -> Optional[float]:
+        return self.heldout_losses[-1][1] if self.heldout_losses else None
 
     @property
     def loss(self) -> Optional[float]:
@@ -150,6 +157,7 @@ class _Log:
 
     def __init__(self, path: str, steps: int) -> None:
         self.losses: List[float] = []
+        self.heldout_losses: List[Tuple[int, float]] = []
         end = 0
         if steps and os.path.exists(path):
             with open(path, "rb") as old:
@@ -161,6 +169,8 @@ class _Log:
                     if record.get("step", steps + 1) > steps:
                         break
                     end += len(line)
+                    if record.get("validation_loss") is not None:
+                        self.heldout_losses.append((record["step"], record["validation_loss"]))
                     if "loss" in record:  # null: not a number
                         self.losses.append(math.nan if record["loss"] is None else float(record["loss"]))
         self.file = open(path, "r+b" if end else "wb")
@@ -198,8 +208,9 @@ def _paths(data: Any, folder: _Folder) -> List[str]:
 
 
 class _Run:
-    def __init__(self, folder: _Folder, worker: Worker, on_step: Any, save_every: int) -> None:
-        self.folder, self.worker, self.on_step, self.save_every = folder, worker, on_step, save_every
+    def __init__(self, folder: _Folder, worker: Worker, on_step: Any, every: Tuple[int, int]) -> None:
+        self.folder, self.worker, self.on_step = folder, worker, on_step
+        self.save_every, self.evaluate_every = every
         self.engine: Any = None
         self.saved = time.monotonic()
         self.log: Any = None
@@ -219,7 +230,11 @@ class _Run:
                            bytes_peak=engine.bytes_peak, rate=report.rate,
                            norm=report.norm if math.isfinite(report.norm) else -1.0,
                            loss_scale=report.loss_scale, applied=bool(report.applied))
-            step = TrainStep(report.step, report.loss, report.tokens, seconds, report.rate, report.norm, total)
+            heldout = None
+            if self.evaluate_every and report.step % self.evaluate_every == 0:
+                heldout = self.evaluate(result)
+            step = TrainStep(report.step, report.loss, report.tokens, seconds, report.rate, report.norm, total,
+                             heldout)
             goes_on = self.on_step is None or self.on_step(step) is not False
             if not goes_on:
                 return False
@@ -248,19 +263,25 @@ class _Run:
         name = config["name"] or os.path.basename(os.path.realpath(self.folder.out))
         self.worker.call(lambda job: self.engine.write(path, name, config["license"]))
         result.path, result.finished = path, whole
+        if not result.heldout_losses or result.heldout_losses[-1][0] < result.steps:
+            self.evaluate(result)
+
+    def evaluate(self, result: Training) -> Optional[float]:
+        """Measures and logs the loss of the text that is held out."""
         self.worker.cancel = self.engine.cancel
-        loss = self.worker.call(self.engine.evaluate)
-        result.heldout_loss = loss
+        loss: Optional[float] = self.worker.call(self.engine.evaluate)
         if loss is not None:
+            result.heldout_losses.append((result.steps, loss))
             self.log.write("validation", step=result.steps, validation_loss=loss,
                            perplexity=math.exp(loss) if loss < 700 else math.inf,
                            bits_per_byte=self.engine.bits_per_byte(loss))
+        return loss
 
     def run(self) -> Training:
         engine = self.engine
         result = Training(self.folder.out, TrainPlan(engine.plan, engine.lines), engine.config)
         self.log = _Log(self.folder.path("log.jsonl"), engine.steps_done)
-        result.losses = self.log.losses
+        result.losses, result.heldout_losses = self.log.losses, self.log.heldout_losses
         result.losses += [math.nan] * (engine.steps_done - len(result.losses))  # of lines that were lost
         self.saved = time.monotonic()
         try:
@@ -305,7 +326,7 @@ def train(data: Any = None, *, init: Optional[_Path] = None, config: Union[str, 
           rate: Optional[float] = None, warmup: Optional[int] = None, weight_decay: Optional[float] = None,
           clip: Optional[float] = None, dropout: Optional[float] = None, heldout: Optional[float] = None,
           vocab: Optional[int] = None, precision: Optional[str] = None, moments: Optional[str] = None,
-          seed: Optional[int] = None, template: Optional[str] = None, save_every: int = 0,
+          seed: Optional[int] = None, template: Optional[str] = None, save_every: int = 0, evaluate_every: int = 0,
           on_step: Optional[Callable[[TrainStep], Any]] = None) -> Training:
     """Trains a model, or with lora=RANK an adapter of `init`, and writes it as GGUF into the folder `out`.
 
@@ -316,6 +337,9 @@ def train(data: Any = None, *, init: Optional[_Path] = None, config: Union[str, 
     from; without it a new one of the shape `config` ("tiny", "5m", "gpt2-10m", "gpt2-124m" or a dict of
     keys as in config.json), whose vocabulary is learned from the text. The other options are those of
     `mnem train`, with its defaults. lora_targets: "q,v" or a list.
+
+    save_every: steps between checkpoints (0: about a minute's). evaluate_every: steps between measurements of
+    the held-out loss (0: at the end only).
 
     on_step is called after each step, in the calling thread; if it returns False, the run ends there, and the
     model so far is written. Ctrl-C ends the step, writes a checkpoint and raises KeyboardInterrupt.
@@ -333,7 +357,7 @@ def train(data: Any = None, *, init: Optional[_Path] = None, config: Union[str, 
     chosen = {} if resume else config_make(config, given)
     folder = _Folder(os.fspath(out), resume)
     worker: Any = Worker("mnem train")
-    run = _Run(folder, worker, on_step, save_every)
+    run = _Run(folder, worker, on_step, (save_every, evaluate_every))
     try:
         if resume:
             chosen = _resumed(folder, given, steps)

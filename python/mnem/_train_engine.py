@@ -376,10 +376,14 @@ class TrainEngine:
         loss, tokens = C.c_double(), C.c_int64()
         if not self.validation.count:
             return None
-        self.give_feed()
-        self.take_feed()
+        if not self.block.bytes:  # given for the writer of the result
+            self.take_feed()
         self.start_feed(self.validation, 0, self.validation.count)
-        check(lib.mnem_trainer_evaluate(self.trainer, C.byref(self.source), C.byref(loss), C.byref(tokens)))
+        try:
+            check(lib.mnem_trainer_evaluate(self.trainer, C.byref(self.source), C.byref(loss),
+                                            C.byref(tokens)))
+        finally:
+            self.stop_feed()
         return loss.value
 
     def bits_per_byte(self, loss: float) -> float:

@@ -84,6 +84,14 @@ class Train(unittest.TestCase):
         longer = mnem.train(out=self.path("part"), resume=True, steps=8, memory=ROOM, threads=1)
         self.assertEqual((longer.steps, longer.losses[:6]), (8, whole.losses))
 
+    def test_held_out_text_is_measured_on_the_way(self):
+        whole, seen = self.small("whole"), []
+        part = self.small("part", evaluate_every=2, on_step=lambda at: seen.append(at.heldout_loss))
+        self.assertEqual(part.losses, whole.losses)
+        self.assertEqual([at for at, _ in part.heldout_losses], [2, 4, 6])
+        self.assertEqual(seen, [None, seen[1], None, seen[3], None, whole.heldout_loss])
+        self.assertGreater(seen[1], seen[5])
+
     def test_the_command_goes_on_with_a_run(self):
         whole = self.small("whole")
         self.small("part", on_step=lambda at: at.step < 3)
