@@ -11,12 +11,16 @@ __version__: str
 
 class Error(RuntimeError):
     status: Optional[int]
+    def __init__(self, text: str, status: Optional[int] = None) -> None: ...
 
 class OverBudget(Error):
     needed: Optional[int]
     budget: Optional[int]
     least: Optional[str]
     knob: Optional[Tuple[str, Union[int, str, None]]]
+    def __init__(self, text: str, needed: Optional[int] = None, budget: Optional[int] = None,
+                 least: Optional[str] = None,
+                 knob: Optional[Tuple[str, Union[int, str, None]]] = None) -> None: ...
 
 class Cancelled(Error): ...
 

@@ -411,6 +411,14 @@ class mnem_grammar_options(C.Structure):
 class mnem_grammar(C.Structure):
     pass
 
+class mnem_grammar_part(C.Structure):
+    _fields_ = [
+        ("name", C.c_char_p),
+        ("json", C.c_char_p),
+        ("length", C.c_size_t),
+        ("raw_end", C.c_char_p),
+    ]
+
 class mnem_match(C.Structure):
     pass
 
@@ -682,6 +690,7 @@ FUNCTIONS = {
     "mnem_token_set_destroy": (None, [C.POINTER(mnem_token_set)]),
     "mnem_grammar_create": (mnem_status, [C.POINTER(mnem_token_set), C.c_char_p, C.c_size_t, C.POINTER(mnem_grammar_options), C.POINTER(C.POINTER(mnem_grammar))]),
     "mnem_grammar_create_schema": (mnem_status, [C.POINTER(mnem_token_set), C.c_char_p, C.c_size_t, C.POINTER(mnem_grammar_options), C.POINTER(C.POINTER(mnem_grammar))]),
+    "mnem_grammar_create_with": (mnem_status, [C.POINTER(mnem_token_set), C.c_char_p, C.c_size_t, C.POINTER(mnem_grammar_part), C.c_uint32, C.POINTER(mnem_grammar_options), C.POINTER(C.POINTER(mnem_grammar))]),
     "mnem_grammar_destroy": (None, [C.POINTER(mnem_grammar)]),
     "mnem_match_create": (mnem_status, [C.POINTER(mnem_grammar), C.POINTER(C.POINTER(mnem_match))]),
     "mnem_match_destroy": (None, [C.POINTER(mnem_match)]),
@@ -707,4 +716,4 @@ FUNCTIONS = {
     "mnem_sequence_load": (mnem_status, [C.POINTER(mnem_sequence), C.POINTER(mnem_saved), C.c_int32]),
     "mnem_engine_stats_get": (None, [C.POINTER(mnem_engine), C.POINTER(mnem_engine_stats)]),
 }
-STRUCTS = [mnem_ledger_options, mnem_ledger_info, mnem_account_info, mnem_rope, mnem_layer_schedule, mnem_route, mnem_row_range, mnem_row_part, mnem_transformer, mnem_value_3, mnem_text, mnem_value, mnem_tokenizer_info, mnem_template_options, mnem_template_input, mnem_dry_breakers, mnem_logit_bias, mnem_sampler_options, mnem_token_logprob, mnem_grammar_options, mnem_machine_profile, mnem_adapter, mnem_progress, mnem_comm_link, mnem_engine_options, mnem_plan_line, mnem_knob, mnem_engine_plan, mnem_step_part, mnem_embed_text, mnem_embed_options, mnem_token_run, mnem_saved, mnem_engine_stats]
+STRUCTS = [mnem_ledger_options, mnem_ledger_info, mnem_account_info, mnem_rope, mnem_layer_schedule, mnem_route, mnem_row_range, mnem_row_part, mnem_transformer, mnem_value_3, mnem_text, mnem_value, mnem_tokenizer_info, mnem_template_options, mnem_template_input, mnem_dry_breakers, mnem_logit_bias, mnem_sampler_options, mnem_token_logprob, mnem_grammar_options, mnem_grammar_part, mnem_machine_profile, mnem_adapter, mnem_progress, mnem_comm_link, mnem_engine_options, mnem_plan_line, mnem_knob, mnem_engine_plan, mnem_step_part, mnem_embed_text, mnem_embed_options, mnem_token_run, mnem_saved, mnem_engine_stats]

@@ -169,11 +169,6 @@ class Engine:
             found[text_of(key).decode(errors="replace")] = value_text(value)
         return {name: text for name, text in found.items() if text is not None}
 
-    def cancel(self):
-        """Stops the step that runs, or the next one; from any thread, while a job runs."""
-        if self.engine:
-            lib.mnem_engine_cancel(self.engine)
-
     # ---- tokens ----
 
     def encode(self, text, special=True):
@@ -192,9 +187,13 @@ class Engine:
     def shown(self):
         return Shown(self.vocab)
 
+    def piece(self, token):
+        """The bytes that a token prints; a special one prints none."""
+        return text_of(lib.mnem_tokenizer_piece(self.tokenizer, token, False))
+
     def text(self, token):
         """What a token prints, alone."""
-        return text_of(lib.mnem_tokenizer_piece(self.tokenizer, token, False)).decode(errors="replace")
+        return self.piece(token).decode(errors="replace")
 
     def breakers(self, options):
         """DRY's breakers, and the words that they borrow. None given: llama.cpp's four."""

@@ -1,6 +1,7 @@
 """LLM: one model under the process's budget, and text from it.
 
 Everything that touches the library's objects runs in the LLM's worker thread (_worker.py)."""
+import operator
 import os
 import queue
 
@@ -8,7 +9,7 @@ from . import _declarations as D
 from ._async import answer_of, pieces_of
 from ._budget import process
 from ._engine import Engine
-from ._library import lib, size_parse, text_of
+from ._library import size_parse
 from ._options import Options
 from ._tables import Ledger, Plan
 from ._worker import Worker
@@ -129,8 +130,8 @@ class LLM:
         return self._call(lambda job: self._engine.encode(text, special))
 
     def detokenize(self, ids):
-        pieces = self._call(lambda job: [text_of(lib.mnem_tokenizer_piece(self._engine.tokenizer, i, False))
-                                         for i in ids])
+        """The text of ids, without that of special tokens."""
+        pieces = self._call(lambda job: [self._engine.piece(operator.index(token)) for token in ids])
         return b"".join(pieces).decode(errors="replace")
 
     def embed(self, texts, pooling=None):
@@ -170,7 +171,8 @@ class LLM:
     def _prompts(self, prompts):
         """What gives the ids of prompts, each a str or ids, in the worker."""
         encode = self._engine.encode
-        return lambda: [encode(one) if isinstance(one, str) else list(one) for one in prompts]
+        return lambda: [encode(one) if isinstance(one, str) else list(map(operator.index, one))
+                        for one in prompts]
 
     def _conversations(self, several, tools):
         encode = self._engine.encode_chat

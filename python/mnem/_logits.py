@@ -34,6 +34,8 @@ class Shown:
 class Copied:
     """A run that takes the logits behind ids: an array of floats, NumPy's if the program uses it."""
 
+    silent = False
+
     def __init__(self, ids, vocab):
         self.ids = list(ids)
         self.floats = array.array("f", bytes(4 * vocab))

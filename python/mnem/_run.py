@@ -5,12 +5,14 @@ chosen, and says whether the text goes on."""
 import ctypes as C
 
 from . import _declarations as D
-from ._library import check, lib, text_of
+from ._library import check, lib
 from ._text import Joiner, Text, TokenLogprob
 
 
 class Run:
     """tell: called with each piece of a stream as a Text; None: the whole text is the result."""
+
+    silent = False
 
     def __init__(self, engine, ids, options, tell=None):
         self.engine, self.options, self.tell = engine, options, tell
@@ -103,8 +105,7 @@ class Run:
         self.tokens.append(self.next)
         if self.logprob:
             self.logprobs.append(self.logprob)
-        text = self.joiner.take(text_of(lib.mnem_tokenizer_piece(self.engine.tokenizer, self.next,
-                                                                 False)))
+        text = self.joiner.take(self.engine.piece(self.next))
         if self.joiner.stopped:
             return self.end("stop", text)
         if self.match and self.match.accept(self.next):

@@ -6,6 +6,25 @@ from . import _declarations as D
 from ._library import Cancelled, Error, check, lib
 
 
+_SHARED = 16  # tokens that several prompts begin with, from which on they are computed once
+
+
+def _common(a, b, most):
+    """How many of the first `most` are alike."""
+    if a[:most] == b[:most]:
+        return most
+    return next(i for i in range(most) if a[i] != b[i])
+
+
+class _Beginning:
+    """A run of what several prompts begin with, behind which no token is chosen."""
+
+    silent = True
+
+    def __init__(self, ids):
+        self.ids = ids
+
+
 class Slot:
     """One sequence of the engine, and the ids that it holds. run: what uses it now, or None."""
 
@@ -19,18 +38,28 @@ class Slot:
         """How many of its tokens begin ids, of which one is left to run."""
         n = min(len(self.held), len(ids) - 1, lib.mnem_sequence_length(self.sequence)
                 if self.sequence else 0)
-        if self.held[:n] == ids[:n]:
-            return n
-        return next(i for i in range(n) if self.held[i] != ids[i])
+        return _common(self.held, ids, n)
 
     def truncate(self, n):
         if self.sequence and lib.mnem_sequence_truncate(self.sequence, n) != D.MNEM_OK:
             check(lib.mnem_sequence_truncate(self.sequence, 0))
 
 
+    def fork(self, of, n):
+        """Begins as another slot does; False: states of recurrent layers can't be shared."""
+        lib.mnem_sequence_destroy(self.sequence)
+        self.sequence, self.held = C.POINTER(D.mnem_sequence)(), []
+        status = lib.mnem_sequence_fork(of.sequence, n, C.byref(self.sequence))
+        if status == D.MNEM_UNSUPPORTED:
+            return False
+        check(status)
+        self.held = of.held[:n]
+        return True
+
+
 class Sequences:
     """count: how many texts run together at the most. A run has ids, which grow, and choose(logits), which
-    is called inside of a step and sets its chosen."""
+    is called inside of a step behind the last of them; none is chosen where it is silent."""
 
     def __init__(self, engine, count):
         self.engine = engine
@@ -75,9 +104,32 @@ class Sequences:
         slot.held, slot.run, slot.used = run.ids, run, self.time
         return slot
 
+    def share(self, job, runs):
+        """Where several begin alike: computes that once, for as many sequences as will run together."""
+        count = min(len(runs), len(self.slots))
+        if count < 2:
+            return
+        first, n = runs[0].ids, min(len(run.ids) for run in runs) - 1
+        for run in runs:
+            n = _common(run.ids, first, n)
+        if n < _SHARED:
+            return
+        one = self.take(_Beginning(first[:n] + first[n:n + 1]))  # of which the last is left to run
+        one.held = first[:n]
+        try:
+            if lib.mnem_sequence_length(one.sequence) < n:
+                self.step(job, [one])
+        finally:
+            one.run = None
+        others = sorted((slot for slot in self.slots if slot is not one), key=lambda slot: slot.used)
+        for slot in others[:count - 1]:
+            if slot.common(first) < n and not slot.fork(one, n):
+                return
+
     def run(self, job, runs):
         """Runs all to their ends, as many at once as there are sequences."""
         waiting, slots = list(reversed(runs)), []
+        self.share(job, runs)
         try:
             while waiting or slots:
                 while waiting and len(slots) < len(self.slots):
@@ -106,7 +158,8 @@ class Sequences:
             parts = (D.mnem_step_part * len(self.active))()
             for part, slot in zip(parts, self.active):
                 ids = slot.held[lib.mnem_sequence_length(slot.sequence):]
-                part.sequence, part.n, part.first_logits = slot.sequence, len(ids), len(ids) - 1
+                part.sequence, part.n = slot.sequence, len(ids)
+                part.first_logits = len(ids) - (not slot.run.silent)
                 part.ids = (C.c_int32 * len(ids))(*ids)
             status = lib.mnem_engine_step(self.engine.engine, parts, len(parts), self.on_logits, None)
             if self.failure:

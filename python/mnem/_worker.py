@@ -14,7 +14,7 @@ import weakref
 from . import _declarations as D
 from ._library import Cancelled, Error
 
-_workers = weakref.WeakSet()
+_workers: "weakref.WeakSet[Worker]" = weakref.WeakSet()
 
 
 class Job:

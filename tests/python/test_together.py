@@ -1,5 +1,6 @@
 """Several prompts at once, adapters, saved states and asyncio, on the shipped model."""
 import asyncio
+import ctypes
 import gc
 import os
 import struct
@@ -9,6 +10,8 @@ import unittest
 import weakref
 
 import mnem
+from mnem import _declarations as D
+from mnem._library import lib
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MODEL = os.path.join(ROOT, "models", "mnem-kjv-5m-q8_0.gguf")
@@ -35,6 +38,24 @@ class Together(unittest.TestCase):
                 llm.generate([PROMPTS[0], [1] * 200])
             self.assertEqual(len(llm.embed(PROMPTS, pooling="mean")), 4)
             self.assertEqual(llm.generate(PROMPTS, 16, seed=5), alone)
+
+    def test_what_prompts_begin_with_is_computed_once(self):
+        begin = "In the beginning God created the heaven and the earth. And the earth was without form, and "
+        prompts = [begin + word for word in ("void", "the waters", "darkness was upon", "God", "a")]
+
+        def tokens():
+            stats = D.mnem_engine_stats()
+            lib.mnem_engine_stats_get(llm._engine.engine, ctypes.byref(stats))
+            return stats.tokens
+
+        with mnem.LLM(MODEL, memory=ROOM, ctx=128) as llm:
+            alone = [llm.generate(prompt, 8, seed=5) for prompt in prompts]
+        with mnem.LLM(MODEL, memory=ROOM, ctx=128, parallel=3) as llm:
+            before = tokens()
+            self.assertEqual(llm.generate(prompts, 8, seed=5), alone)
+            all_tokens = sum(len(llm.tokenize(prompt)) for prompt in prompts) + 7 * len(prompts)
+            self.assertLessEqual(tokens() - before, all_tokens - 4 * len(llm.tokenize(begin[:-1])))
+            self.assertEqual(llm.generate(prompts, 8, seed=5), alone)
 
     def test_texts_together_follow_one_grammar(self):
         with mnem.LLM(MODEL, memory=ROOM, ctx=128, parallel=4) as llm:
