@@ -236,13 +236,15 @@ class TrainEngine:
             wanted = -(-(info.row_most - 1) // _CONTEXT_STEP) * _CONTEXT_STEP
             if context_open:
                 c["context"] = min(c["context"], wanted)
-            return check(lib.mnem_windows_split_rows(info.rows, c["context"], c["heldout"], c["seed"],
-                                                     C.byref(self.training), C.byref(self.validation)))
+            check(lib.mnem_windows_split_rows(info.rows, c["context"], c["heldout"], c["seed"],
+                                              C.byref(self.training), C.byref(self.validation)))
+            return
         while True:
             status = lib.mnem_windows_split(info.tokens, c["context"], c["heldout"], c["seed"],
                                             C.byref(self.training), C.byref(self.validation))
             if status == D.MNEM_OK or not context_open or c["context"] // 2 < _CONTEXT_LEAST:
-                return check(status)
+                check(status)
+                return
             c["context"] //= 2
 
     # ---- the plan ----
@@ -389,7 +391,7 @@ class TrainEngine:
     def bits_per_byte(self, loss: float) -> float:
         if self.config["data"] == "chat":
             return math.nan
-        return loss / math.log(2) / (self.info.text_bytes / self.info.tokens)
+        return float(loss / math.log(2) / (self.info.text_bytes / self.info.tokens))
 
     @property
     def bytes_peak(self) -> int:
