@@ -188,12 +188,13 @@ class TrainEngine:
     # ---- text ----
 
     def open_text(self, job: Any) -> None:
-        resume = self.folder.begun  # then the cache is the text
+        resume = self.folder.begun  # then the cache is the text, and the checkpoint's note has its checksum
         check(lib.mnem_model_open(os.fsencode(self.folder.new("vocabulary.gguf")), C.byref(self.vocabulary)))
         check(lib.mnem_tokenizer_create(self.vocabulary, C.byref(self.tokenizer)))
         tell = D.mnem_progress._fields_[0][1](lambda *_: not job.cancelled)
         files = (C.c_char_p * 0)() if resume else self.c_files()
-        options = D.mnem_corpus_options(files=files, count=len(files), tokenizer=self.tokenizer,
+        options = D.mnem_corpus_options(files=files, count=len(files),
+                                        tokenizer=None if resume else self.tokenizer,
                                         cache=os.fsencode(self.folder.new("tokens")), threads=self.threads,
                                         progress=D.mnem_progress(tell=tell))
         if resume or self.config["data"] == "text":

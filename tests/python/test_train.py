@@ -146,6 +146,9 @@ class Train(unittest.TestCase):
         self.assertEqual(content(self.path("own"), "tokens"), content(self.path("other"), "tokens"))
         given = mnem.train(chats, out=self.path("given"), **options)
         self.assertEqual(given.losses, done.losses)
+        longer = mnem.train(out=self.path("given"), resume=True, steps=3, memory=ROOM, threads=1)
+        command("--resume", "-o", self.path("own"), "--steps", "3", "-t", "1")
+        self.assertEqual(losses(self.path("own")), longer.losses)
 
     def test_records_are_the_commands(self):
         with open(self.path("template.jinja"), "w", encoding="utf-8") as file:
