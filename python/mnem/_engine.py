@@ -210,21 +210,23 @@ class Engine:
 
     # ---- the chat template ----
 
-    def template_input(self, messages, tools, ask=True):
+    def template_input(self, messages, tools, arguments, ask=True):
+        """ask: with the words that ask for an answer. arguments: further variables of the template."""
         if not self.template:
             raise Error("mnem: this model has no chat template: use generate", D.MNEM_UNSUPPORTED)
         return D.mnem_template_input(messages=json.dumps(messages).encode(), add_generation_prompt=ask,
-                                     tools=json.dumps(tools).encode() if tools else None)
+                                     tools=json.dumps(tools).encode() if tools else None,
+                                     arguments=json.dumps(arguments).encode() if arguments else None)
 
-    def encode_chat(self, messages, tools, ask=True):
-        given = self.template_input(messages, tools, ask)
+    def encode_chat(self, messages, tools=None, arguments=None, ask=True):
+        given = self.template_input(messages, tools, arguments, ask)
         ids, count = C.POINTER(C.c_int32)(), C.c_size_t()
         check(lib.mnem_template_encode(self.template, self.tokenizer, C.byref(given), C.byref(ids),
                                        C.byref(count)))
         return ids[:count.value]
 
-    def render(self, messages, tools):
-        given, text = self.template_input(messages, tools), D.mnem_text()
+    def render(self, messages, tools, arguments):
+        given, text = self.template_input(messages, tools, arguments), D.mnem_text()
         for name in "bos", "eos":
             piece = lib.mnem_tokenizer_piece(self.tokenizer, getattr(self, name), True)
             setattr(given, name, text_of(piece))
@@ -238,7 +240,7 @@ class Engine:
         end = -1
         try:
             ids = self.encode_chat([{"role": "user", "content": "Hi"},
-                                    {"role": "assistant", "content": "Yes"}], None, ask=False)
+                                    {"role": "assistant", "content": "Yes"}], ask=False)
         except Error:  # which a template may refuse
             return end
         for token in reversed(ids):

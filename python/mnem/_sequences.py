@@ -136,6 +136,9 @@ class Sequences:
                     slots.append(self.take(waiting.pop()))
                 self.step(job, slots)
                 ended = [slot for slot in slots if not slot.run.take()]
+                if len(slots) - len(ended) == 1 and not waiting:
+                    ended += [slot for slot in slots if slot not in ended and slot.run.plain and
+                              self.finish(job, slot)]
                 for slot in ended:
                     slot.run = None
                     slots.remove(slot)
@@ -164,6 +167,24 @@ class Sequences:
                 raise failure
             if status != D.MNEM_CANCELLED or job.cancelled:
                 return check(status)
+
+    def finish(self, job, slot):
+        """A text alone, to its end: the library chooses several tokens in a call, so that no lock of the
+        interpreter is taken, and waited for, at each."""
+        run = slot.run
+        given, most = run.token_run(slot.sequence)
+        ids, count = (C.c_int32 * most)(), C.c_int32()
+        while True:
+            if job.cancelled:
+                raise Cancelled("mnem: cancelled", D.MNEM_CANCELLED)
+            given.last = run.ids[-1]
+            status = lib.mnem_sequence_continue(self.engine.engine, C.byref(given), ids,
+                                                min(most, run.room()), C.byref(count))
+            for run.next in ids[:count.value]:
+                if not run.take(accepted=True):
+                    return True
+            if status != D.MNEM_CANCELLED or job.cancelled:
+                check(status)
 
     def _choose(self, _context, part, _index, logits):
         try:
