@@ -2,8 +2,9 @@
 """compare_python.py: mnem.LLM.generate beside the command, and what a busy thread of Python costs it.
 
 A pair is four child processes that take turns: the command and Python, with N tokens and with 1. What N - 1
-tokens take of the processors (user and system, as wait4 tells it) is the difference, so that start and load
-don't count, and other programs of the machine count little. Prints the medians, the median ratio
+tokens take of the processors (user time, as wait4 tells it) is the difference, so that start and load don't
+count, and other programs of the machine count little. (The system's time is that of reading the file; a step
+asks the system for nothing, and on a busy machine it hides the rest.) Prints the medians, the median ratio
 (command / Python: the share of the command's speed) and Python's time beyond the command's for a token.
 
 Then, in one process, the time of a token of generate and of a stream by the clock, alone and while another
@@ -34,7 +35,7 @@ def processor_seconds(command):
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
         raise SystemExit(f"{command} ended with {child.returncode}")
-    return used.ru_utime + used.ru_stime
+    return used.ru_utime
 
 
 def by_command(o, tokens):
