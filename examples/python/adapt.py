@@ -33,7 +33,8 @@ def main(model, data, out="adapted", memory="1G"):
         sys.exit(f"stopped; the same command continues from {out}/checkpoint")
     print(done.plan)
     print(f"{done.path}: loss {done.loss:.4f}, of held-out text {done.heldout_loss}")
-    print(f"to use it: python -m mnem run {model} --lora {done.path} -p TEXT")
+    with mnem.LLM(model, memory=memory, ctx=256, lora=done.path) as llm:
+        print(llm.generate("And it came to pass", max_tokens=20, temperature=0))
 
 
 if __name__ == "__main__":

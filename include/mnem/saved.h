@@ -52,6 +52,9 @@ mnem_status mnem_saved_open(mnem_engine *engine, int fd, uint64_t offset, mnem_s
 mnem_status mnem_saved_common(const mnem_saved *saved, const int32_t *ids, int32_t n,
                               int32_t *common);
 
+/* The tokens of a save, ids [saved->length]. MNEM_BAD_FILE, MNEM_IO. */
+mnem_status mnem_saved_ids(const mnem_saved *saved, int32_t *ids);
+
 /* Appends tokens [from, n) of a save to a sequence of length saved->from with the same tokens
  * before them. The sequence may already have more of the save's tokens, in whole pages, where no
  * layer has windows or states: these are kept and not read. from < n <= saved->length.

@@ -87,6 +87,26 @@ void mnem_sequence_snapshots_at_turns(mnem_sequence *sequence, const mnem_tokeni
                                       const int32_t *ends, int32_t end_count, const int32_t *ids,
                                       int32_t n);
 
+/* ---- token after token ---- */
+
+/* Zero means default. */
+typedef struct mnem_token_run {
+    mnem_sequence *sequence;
+    mnem_sampler *sampler;           /* has accepted the sequence's tokens, and `last` */
+    int32_t last;                    /* the token to run first, which the sequence lacks */
+    const mnem_tokenizer *tokenizer; /* tokens that end a turn end the call (default: none do) */
+    const int32_t *ends;             /* [end_count] others that do */
+    int32_t end_count;
+    double seconds; /* after these no more steps begin, but at least one token comes (default: no
+                       limit) */
+} mnem_token_run;
+/* Runs `last` and each token that follows, up to `most` tokens: ids [most] receives them, *count
+ * how many there are. The sampler accepts each as chosen, but for one that ends a turn. The
+ * sequence lacks the last one: the next call begins with it. Statuses are those of
+ * mnem_engine_step; what was chosen before stays, and the call can be made again after it. */
+mnem_status mnem_sequence_continue(mnem_engine *engine, const mnem_token_run *run, int32_t *ids,
+                                   int32_t most, int32_t *count);
+
 /* ---- text after text ---- */
 
 /* Bytes of whole UTF-8 characters; false stops with MNEM_CANCELLED. */

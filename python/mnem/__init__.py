@@ -20,7 +20,8 @@ __all__ = ["Budget", "LLM", "plan", "Text", "TokenLogprob", "Plan", "Ledger", "L
 # Loaded when they are first used.
 _LATER = {"_place": ["place", "Placement"], "_pool": ["Pool", "PoolStats", "Block"],
           "_train": ["train", "Training", "TrainPlan", "TrainStep"],
-          "_report": ["report", "Report", "ReportOwner", "ReportLeak", "ReportOperator"]}
+          "_report": ["report", "Report", "ReportOwner", "ReportLeak", "ReportOperator"],
+          "_trace": ["Trace"]}
 __all__ += [name for names in _LATER.values() for name in names]
 
 

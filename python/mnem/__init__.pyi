@@ -1,6 +1,7 @@
 from os import PathLike
 from types import TracebackType
-from typing import (Any, Callable, Dict, Iterator, List, Literal, Mapping, NamedTuple, Optional,
+from typing import (Any, AsyncGenerator, Callable, Coroutine, Dict, Iterator, List, Literal, Mapping,
+                    NamedTuple, Optional,
                     Protocol, Sequence, Tuple, Type, TypedDict, Union, overload)
 from typing_extensions import Unpack
 
@@ -11,14 +12,37 @@ __version__: str
 
 class Error(RuntimeError):
     status: Optional[int]
+    def __init__(self, text: str, status: Optional[int] = None) -> None: ...
 
 class OverBudget(Error):
     needed: Optional[int]
     budget: Optional[int]
     least: Optional[str]
     knob: Optional[Tuple[str, Union[int, str, None]]]
+    def __init__(self, text: str, needed: Optional[int] = None, budget: Optional[int] = None,
+                 least: Optional[str] = None,
+                 knob: Optional[Tuple[str, Union[int, str, None]]] = None) -> None: ...
 
 class Cancelled(Error): ...
+
+from ._place import Placement as Placement
+from ._place import place as place
+from ._pool import Block as Block
+from ._pool import Pool as Pool
+from ._pool import PoolStats as PoolStats
+from ._report import Report as Report
+from ._report import ReportLeak as ReportLeak
+from ._report import ReportOperator as ReportOperator
+from ._report import ReportOwner as ReportOwner
+from ._report import report as report
+from ._trace import Trace as Trace
+from ._train import Training as Training
+from ._train import TrainPlan as TrainPlan
+from ._train import TrainStep as TrainStep
+from ._train import train as train
+
+__all__ += ["place", "Placement", "Pool", "PoolStats", "Block", "train", "Training", "TrainPlan", "TrainStep",
+            "report", "Report", "ReportOwner", "ReportLeak", "ReportOperator", "Trace"]
 
 class Line:
     kind: str
@@ -64,6 +88,7 @@ _KV = Literal["f16", "q8_0", "auto", "f32"]
 _Pooling = Optional[Literal["mean", "cls", "last"]]
 _Messages = Union[str, Sequence[Mapping[str, Any]]]
 _Tools = Optional[Sequence[Mapping[str, Any]]]
+_Arguments = Optional[Mapping[str, Any]]
 _Prompt = Union[str, Sequence[int]]
 
 class _Schema(Protocol):
@@ -106,12 +131,18 @@ class Budget:
     @property
     def ledger(self) -> Ledger: ...
 
+_Path = Union[str, PathLike[str]]
+_Adapter = Union[_Path, Tuple[_Path, float]]
+_Conversations = Sequence[Sequence[Mapping[str, Any]]]
+_Prompts = Union[List[str], Tuple[str, ...], Sequence[Sequence[int]]]
+
 class LLM:
     plan: Plan
     path: str
-    def __init__(self, path: Union[str, PathLike[str]], memory: _Size = None, ctx: int = 0, *,
+    def __init__(self, path: _Path, memory: _Size = None, ctx: int = 0, *, parallel: int = 1,
                  kv: _KV = "f16", threads: int = 0, chunk: int = 0,
-                 template: Optional[str] = None, load: bool = True) -> None: ...
+                 lora: Union[_Adapter, List[_Adapter], None] = None, template: Optional[str] = None,
+                 load: bool = True) -> None: ...
     @property
     def ledger(self) -> Ledger: ...
     @property
@@ -126,49 +157,67 @@ class LLM:
     def metadata(self) -> Dict[str, str]: ...
     def load(self) -> None: ...
     def reset(self) -> None: ...
+    def save(self, path: _Path) -> None: ...
+    def load_state(self, path: _Path) -> None: ...
     def close(self) -> None: ...
     def __enter__(self) -> LLM: ...
     def __exit__(self, kind: Optional[Type[BaseException]], value: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None: ...
     def tokenize(self, text: str, special: bool = True) -> List[int]: ...
     def detokenize(self, ids: Sequence[int]) -> str: ...
-    def template(self, messages: _Messages, tools: _Tools = None) -> str: ...
+    def template(self, messages: _Messages, tools: _Tools = None,
+                 template_args: _Arguments = None) -> str: ...
     @overload
     def embed(self, texts: str, pooling: _Pooling = None) -> List[float]: ...
     @overload
     def embed(self, texts: Union[List[str], Tuple[str, ...]],
               pooling: _Pooling = None) -> List[List[float]]: ...
+    def logits(self, prompt: _Prompt) -> Sequence[float]: ...
     @overload
     def generate(self, prompt: _Prompt, max_tokens: Optional[int] = 256, *,
                  stream: Literal[False] = False, **options: Unpack[_Options]) -> Text: ...
     @overload
+    def generate(self, prompt: _Prompts, max_tokens: Optional[int] = 256, *,
+                 stream: Literal[False] = False, **options: Unpack[_Options]) -> List[Text]: ...
+    @overload
     def generate(self, prompt: _Prompt, max_tokens: Optional[int] = 256, *, stream: Literal[True],
                  **options: Unpack[_Options]) -> Iterator[Text]: ...
-    def logits(self, prompt: _Prompt) -> Sequence[float]: ...
     @overload
     def chat(self, messages: _Messages, max_tokens: Optional[int] = 0, *, tools: _Tools = None,
-             stream: Literal[False] = False, **options: Unpack[_Options]) -> Text: ...
+             template_args: _Arguments = None, stream: Literal[False] = False,
+             **options: Unpack[_Options]) -> Text: ...
+    @overload
+    def chat(self, messages: _Conversations, max_tokens: Optional[int] = 0, *, tools: _Tools = None,
+             template_args: _Arguments = None, stream: Literal[False] = False,
+             **options: Unpack[_Options]) -> List[Text]: ...
     @overload
     def chat(self, messages: _Messages, max_tokens: Optional[int] = 0, *, tools: _Tools = None,
-             stream: Literal[True], **options: Unpack[_Options]) -> Iterator[Text]: ...
+             template_args: _Arguments = None, stream: Literal[True],
+             **options: Unpack[_Options]) -> Iterator[Text]: ...
+    @overload
+    def agenerate(self, prompt: _Prompt, max_tokens: Optional[int] = 256, *,
+                  stream: Literal[False] = False,
+                  **options: Unpack[_Options]) -> Coroutine[Any, Any, Text]: ...
+    @overload
+    def agenerate(self, prompt: _Prompts, max_tokens: Optional[int] = 256, *,
+                  stream: Literal[False] = False,
+                  **options: Unpack[_Options]) -> Coroutine[Any, Any, List[Text]]: ...
+    @overload
+    def agenerate(self, prompt: _Prompt, max_tokens: Optional[int] = 256, *, stream: Literal[True],
+                  **options: Unpack[_Options]) -> AsyncGenerator[Text, None]: ...
+    @overload
+    def achat(self, messages: _Messages, max_tokens: Optional[int] = 0, *, tools: _Tools = None,
+              template_args: _Arguments = None, stream: Literal[False] = False,
+              **options: Unpack[_Options]) -> Coroutine[Any, Any, Text]: ...
+    @overload
+    def achat(self, messages: _Conversations, max_tokens: Optional[int] = 0, *, tools: _Tools = None,
+              template_args: _Arguments = None, stream: Literal[False] = False,
+              **options: Unpack[_Options]) -> Coroutine[Any, Any, List[Text]]: ...
+    @overload
+    def achat(self, messages: _Messages, max_tokens: Optional[int] = 0, *, tools: _Tools = None,
+              template_args: _Arguments = None, stream: Literal[True],
+              **options: Unpack[_Options]) -> AsyncGenerator[Text, None]: ...
 
-def plan(path: Union[str, PathLike[str]], memory: _Size = None, ctx: int = 0, *, kv: _KV = "f16",
-         threads: int = 0, chunk: int = 0, template: Optional[str] = None) -> Plan: ...
-
-from ._place import Placement as Placement
-from ._place import place as place
-from ._pool import Block as Block
-from ._pool import Pool as Pool
-from ._pool import PoolStats as PoolStats
-from ._report import Report as Report
-from ._report import ReportLeak as ReportLeak
-from ._report import ReportOperator as ReportOperator
-from ._report import ReportOwner as ReportOwner
-from ._report import report as report
-from ._train import Training as Training
-from ._train import TrainPlan as TrainPlan
-from ._train import TrainStep as TrainStep
-from ._train import train as train
-
-__all__ += ["place", "Placement", "Pool", "PoolStats", "Block", "train", "Training", "TrainPlan", "TrainStep",
-            "report", "Report", "ReportOwner", "ReportLeak", "ReportOperator"]
+def plan(path: _Path, memory: _Size = None, ctx: int = 0, *, parallel: int = 1, kv: _KV = "f16",
+         threads: int = 0, chunk: int = 0, lora: Union[_Adapter, List[_Adapter], None] = None,
+         template: Optional[str] = None) -> Plan: ...

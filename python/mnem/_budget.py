@@ -3,6 +3,7 @@
 A process has one ledger, which lasts until it ends. Budget(...) sets its size. Without one, the first LLM's
 memory= is the size; a later LLM may raise it, and lowers it only where no other LLM is open. What the process
 had when the ledger was made counts; what the rest of the program takes later doesn't."""
+# mypy: ignore-errors
 import contextlib
 import ctypes as C
 import os
@@ -92,6 +93,14 @@ class Share:
             yield
         finally:
             self.process.limit()
+
+    def opened(self):
+        """The model's tables are there, and the plan is next."""
+        self.tables = self.process.info().bytes_live - self.before
+
+    def moved(self):
+        """Others may have taken bytes since then, or given some back."""
+        self.before = self.process.info().bytes_live - self.tables
 
     def plan_bytes(self):
         """What a plan that is made now may add to what is live."""

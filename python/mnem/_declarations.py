@@ -605,6 +605,17 @@ class mnem_embed_options(C.Structure):
         ("raw", C.c_bool),
     ]
 
+class mnem_token_run(C.Structure):
+    _fields_ = [
+        ("sequence", C.POINTER(mnem_sequence)),
+        ("sampler", C.POINTER(mnem_sampler)),
+        ("last", C.c_int32),
+        ("tokenizer", C.POINTER(mnem_tokenizer)),
+        ("ends", C.POINTER(C.c_int32)),
+        ("end_count", C.c_int32),
+        ("seconds", C.c_double),
+    ]
+
 class mnem_saved(C.Structure):
     _fields_ = [
         ("fd", C.c_int),
@@ -616,6 +627,21 @@ class mnem_saved(C.Structure):
         ("states", C.c_int32),
         ("first_window", C.c_int32),
         ("ids_checksum", C.c_uint64),
+    ]
+
+class mnem_engine_stats(C.Structure):
+    _fields_ = [
+        ("tokens", C.c_uint64),
+        ("passes", C.c_uint64),
+        ("bytes_streamed", C.c_uint64),
+        ("expert_hits", C.c_uint64),
+        ("expert_misses", C.c_uint64),
+        ("expert_guesses", C.c_uint64),
+        ("expert_guessed", C.c_uint64),
+        ("seconds_eval", C.c_double),
+        ("seconds_waiting", C.c_double),
+        ("pages_used", C.c_uint64),
+        ("pages", C.c_uint64),
     ]
 
 FUNCTIONS = {
@@ -680,12 +706,14 @@ FUNCTIONS = {
     "mnem_sequence_create": (mnem_status, [C.POINTER(mnem_engine), C.POINTER(C.POINTER(mnem_sequence))]),
     "mnem_sequence_destroy": (None, [C.POINTER(mnem_sequence)]),
     "mnem_sequence_length": (C.c_int32, [C.POINTER(mnem_sequence)]),
+    "mnem_sequence_continue": (mnem_status, [C.POINTER(mnem_engine), C.POINTER(mnem_token_run), C.POINTER(C.c_int32), C.c_int32, C.POINTER(C.c_int32)]),
     "mnem_sequence_truncate": (mnem_status, [C.POINTER(mnem_sequence), C.c_int32]),
     "mnem_sequence_fork": (mnem_status, [C.POINTER(mnem_sequence), C.c_int32, C.POINTER(C.POINTER(mnem_sequence))]),
     "mnem_sequence_snapshots_at_turns": (None, [C.POINTER(mnem_sequence), C.POINTER(mnem_tokenizer), C.POINTER(C.c_int32), C.c_int32, C.POINTER(C.c_int32), C.c_int32]),
     "mnem_sequence_save": (mnem_status, [C.POINTER(mnem_sequence), C.POINTER(C.c_int32), C.c_int32, C.c_int, C.c_uint64]),
     "mnem_saved_open": (mnem_status, [C.POINTER(mnem_engine), C.c_int, C.c_uint64, C.POINTER(mnem_saved)]),
-    "mnem_saved_common": (mnem_status, [C.POINTER(mnem_saved), C.POINTER(C.c_int32), C.c_int32, C.POINTER(C.c_int32)]),
+    "mnem_saved_ids": (mnem_status, [C.POINTER(mnem_saved), C.POINTER(C.c_int32)]),
     "mnem_sequence_load": (mnem_status, [C.POINTER(mnem_sequence), C.POINTER(mnem_saved), C.c_int32]),
+    "mnem_engine_stats_get": (None, [C.POINTER(mnem_engine), C.POINTER(mnem_engine_stats)]),
 }
-STRUCTS = [mnem_ledger_options, mnem_ledger_info, mnem_account_info, mnem_rope, mnem_layer_schedule, mnem_route, mnem_row_range, mnem_row_part, mnem_transformer, mnem_value_3, mnem_text, mnem_value, mnem_tokenizer_info, mnem_template_options, mnem_template_input, mnem_dry_breakers, mnem_logit_bias, mnem_sampler_options, mnem_token_logprob, mnem_grammar_options, mnem_grammar_part, mnem_machine_profile, mnem_adapter, mnem_progress, mnem_comm_link, mnem_engine_options, mnem_plan_line, mnem_knob, mnem_engine_plan, mnem_step_part, mnem_embed_text, mnem_embed_options, mnem_saved]
+STRUCTS = [mnem_ledger_options, mnem_ledger_info, mnem_account_info, mnem_rope, mnem_layer_schedule, mnem_route, mnem_row_range, mnem_row_part, mnem_transformer, mnem_value_3, mnem_text, mnem_value, mnem_tokenizer_info, mnem_template_options, mnem_template_input, mnem_dry_breakers, mnem_logit_bias, mnem_sampler_options, mnem_token_logprob, mnem_grammar_options, mnem_grammar_part, mnem_machine_profile, mnem_adapter, mnem_progress, mnem_comm_link, mnem_engine_options, mnem_plan_line, mnem_knob, mnem_engine_plan, mnem_step_part, mnem_embed_text, mnem_embed_options, mnem_token_run, mnem_saved, mnem_engine_stats]

@@ -474,6 +474,28 @@ class mnem_train_report(C.Structure):
         ("waited", C.c_double),
     ]
 
+class mnem_trace_options(C.Structure):
+    _fields_ = [
+        ("path", C.c_char_p),
+        ("ledger", C.POINTER(mnem_ledger)),
+        ("threads", C.c_uint32),
+        ("events", C.c_uint32),
+        ("names", C.c_uint32),
+        ("bytes_most", C.c_uint64),
+    ]
+
+class mnem_trace(C.Structure):
+    pass
+
+class mnem_trace_info(C.Structure):
+    _fields_ = [
+        ("events", C.c_uint64),
+        ("dropped", C.c_uint64),
+        ("bytes_spilled", C.c_uint64),
+        ("threads", C.c_uint32),
+        ("names", C.c_uint32),
+    ]
+
 class mnem_report_options(C.Structure):
     _fields_ = [
         ("device_given", C.c_bool),
@@ -644,10 +666,18 @@ FUNCTIONS = {
     "mnem_trainer_save": (mnem_status, [C.POINTER(mnem_trainer), C.c_char_p, C.c_char_p]),
     "mnem_trainer_resume": (mnem_status, [C.POINTER(mnem_trainer), C.c_char_p, C.c_char_p, C.c_size_t]),
     "mnem_trainer_steps": (C.c_uint64, [C.POINTER(mnem_trainer)]),
+    "mnem_trace_create": (mnem_status, [C.POINTER(mnem_trace_options), C.POINTER(C.POINTER(mnem_trace))]),
+    "mnem_trace_destroy": (None, [C.POINTER(mnem_trace)]),
+    "mnem_trace_begin": (None, [C.c_char_p]),
+    "mnem_trace_end": (None, [C.c_char_p]),
+    "mnem_trace_counter": (None, [C.c_char_p, C.c_uint64]),
+    "mnem_trace_note": (mnem_status, [C.POINTER(mnem_trace), C.c_char_p, C.c_char_p]),
+    "mnem_trace_info_get": (None, [C.POINTER(mnem_trace), C.POINTER(mnem_trace_info)]),
+    "mnem_trace_write": (mnem_status, [C.POINTER(mnem_trace)]),
     "mnem_report_create": (mnem_status, [C.c_char_p, C.POINTER(mnem_report_options), C.POINTER(C.POINTER(mnem_report))]),
     "mnem_report_destroy": (None, [C.POINTER(mnem_report)]),
     "mnem_report_facts_get": (C.POINTER(mnem_report_facts), [C.POINTER(mnem_report)]),
     "mnem_report_metric_get": (mnem_report_metric_info, [mnem_report_metric]),
     "mnem_report_measure": (C.c_bool, [C.POINTER(mnem_report_facts), mnem_report_metric, C.POINTER(C.c_double)]),
 }
-STRUCTS = [mnem_place_buffer, mnem_place_gap, mnem_place_constraint, mnem_place_options, mnem_place_result, mnem_device_options, mnem_source, mnem_misuse, mnem_pool_soft, mnem_pool_options, mnem_block, mnem_pool_block, mnem_pool_request, mnem_pool_info, mnem_vocabulary_options, mnem_tokenizer_options, mnem_corpus_row, mnem_corpus_rows, mnem_corpus_options, mnem_corpus_info, mnem_windows, mnem_feed_options, mnem_batch, mnem_lora, mnem_distill, mnem_optimizer_options, mnem_schedule, mnem_train_options, mnem_train_plan, mnem_train_batch, mnem_train_source, mnem_train_report, mnem_report_options, mnem_report_level, mnem_report_refused, mnem_report_owner, mnem_report_leak, mnem_report_operator, mnem_report_facts, mnem_report_metric_info]
+STRUCTS = [mnem_place_buffer, mnem_place_gap, mnem_place_constraint, mnem_place_options, mnem_place_result, mnem_device_options, mnem_source, mnem_misuse, mnem_pool_soft, mnem_pool_options, mnem_block, mnem_pool_block, mnem_pool_request, mnem_pool_info, mnem_vocabulary_options, mnem_tokenizer_options, mnem_corpus_row, mnem_corpus_rows, mnem_corpus_options, mnem_corpus_info, mnem_windows, mnem_feed_options, mnem_batch, mnem_lora, mnem_distill, mnem_optimizer_options, mnem_schedule, mnem_train_options, mnem_train_plan, mnem_train_batch, mnem_train_source, mnem_train_report, mnem_trace_options, mnem_trace_info, mnem_report_options, mnem_report_level, mnem_report_refused, mnem_report_owner, mnem_report_leak, mnem_report_operator, mnem_report_facts, mnem_report_metric_info]

@@ -3,13 +3,16 @@ import ctypes as C
 import functools
 import json
 import os
+import threading
 
 from . import _declarations as D
 from ._budget import process
-from ._library import Cancelled, Error, OverBudget, check, lib, text_of, value_text
+from ._library import Error, OverBudget, check, lib, text_of, value_text
 from ._grammar import Grammars
 from ._logits import Copied, Shown
+from ._progress import Progress, log
 from ._run import Run
+from ._sequences import Sequences, adapter_path
 
 _ROOM = b"texts and samplers"
 _KNOBS = {D.MNEM_KNOB_CHUNK: "chunk", D.MNEM_KNOB_KV: "kv", D.MNEM_KNOB_CONTEXT: "ctx",
@@ -27,17 +30,18 @@ def knob_of(knob):
 class Engine:
     """The library's objects of one LLM, in the order in which they are opened."""
 
-    def __init__(self, path, memory, options, template):
-        self.options = options
+    def __init__(self, path, memory, options, template=None, lora=()):
+        self.path, self.options, self.given_template, self.lora = path, options, template, lora
+        self.cancel_lock = threading.Lock()
         with process.lock:
             share = process.share(memory)
             options.ledger = process.ledger
             try:
-                self.open(path, template, share)
+                self.open(share)
             except OverBudget as refusal:
                 self.close()
                 if refusal.needed is None:
-                    self.refuse(path, template, share, refusal)
+                    self.refuse(share, refusal)
                 raise
             except BaseException:
                 self.close()
@@ -49,38 +53,42 @@ class Engine:
         self.tokenizer = C.POINTER(D.mnem_tokenizer)()
         self.template = C.POINTER(D.mnem_template)()
         self.engine = C.POINTER(D.mnem_engine)()
-        self.sequence = C.POINTER(D.mnem_sequence)()
+        self.adapters = []
         self.plan = D.mnem_engine_plan()
+        self.sequences = None
         self.room = 0
-        self.held = []  # ids that the sequence holds
-        self.active = []  # the runs of a step's parts
-        self.failure = None  # of a choice inside of a step
-        self.on_logits = D.mnem_on_step_logits(self.choose)
 
-    def open(self, path, template, share):
+    def open(self, share):
         self.clear()
-        check(lib.mnem_model_open(os.fsencode(path), C.byref(self.model)))
+        check(lib.mnem_model_open(os.fsencode(self.path), C.byref(self.model)))
         check(lib.mnem_tokenizer_create(self.model, C.byref(self.tokenizer)))
         info = D.mnem_tokenizer_info()
         lib.mnem_tokenizer_info_get(self.tokenizer, C.byref(info))
         self.vocab, self.bos, self.eos = info.vocab, info.bos, info.eos
-        self.open_template(template)
+        self.open_template()
+        self.open_adapters()
         self.reserve()
-        self.options.budget_bytes = share.plan_bytes()
+        share.opened()
+        self.share = share
+        self.make_plan(self.plan)
+        self.sequences = Sequences(self, self.plan.sequences)
+
+    def make_plan(self, plan):
+        self.options.budget_bytes = self.share.plan_bytes()
         try:
-            check(lib.mnem_engine_plan_make(self.model, C.byref(self.options), C.byref(self.plan)))
+            check(lib.mnem_engine_plan_make(self.model, C.byref(self.options), C.byref(plan)))
         except OverBudget as refusal:
-            refusal.knob = knob_of(self.plan.knob)
-            if self.plan.needed_bytes:
-                share.explain(refusal, self.plan.needed_bytes)
+            refusal.knob = knob_of(plan.knob)
+            if plan.needed_bytes:
+                self.share.explain(refusal, plan.needed_bytes)
             raise
 
-    def refuse(self, path, template, share, refusal):
+    def refuse(self, share, refusal):
         """Where not even the model's tables have room: opens it again, beyond the budget, for the
         numbers of its plan."""
         with share.raised():
             try:
-                self.open(path, template, share)
+                self.open(share)
                 share.explain(refusal, max(process.info().bytes_peak, process.size + 1))
             except OverBudget as other:
                 refusal.args, refusal.knob = other.args, other.knob
@@ -88,10 +96,10 @@ class Engine:
             finally:
                 self.close()
 
-    def open_template(self, given):
+    def open_template(self):
         value = D.mnem_value()
-        if given:
-            source = given.encode()
+        if self.given_template:
+            source = self.given_template.encode()
         elif lib.mnem_model_key_find(self.model, b"tokenizer.chat_template", C.byref(value)):
             source = text_of(value.text)
         else:
@@ -99,10 +107,21 @@ class Engine:
         if source:
             check(lib.mnem_template_open(source, len(source), None, C.byref(self.template)))
 
+    def open_adapters(self):
+        for path, _ in self.lora:
+            adapter = C.POINTER(D.mnem_model)()
+            check(lib.mnem_adapter_open(os.fsencode(adapter_path(path)), self.model, C.byref(adapter)))
+            self.adapters.append(adapter)
+        n = len(self.adapters)
+        self.options.adapters = (D.mnem_adapter * n)(
+            *(D.mnem_adapter(adapter, scale) for adapter, (_, scale) in zip(self.adapters, self.lora)))
+        self.options.adapter_count = n
+
     def reserve(self):
         """What texts, templates and samplers take for a while is charged before the plan, so that the
         plan has a line for it, and given back to them once there is an engine."""
-        room = (256 << 10) + 16 * self.vocab + 32 * (self.options.context or 4096)
+        each = 16 * self.vocab + 32 * (self.options.context or 4096)
+        room = (256 << 10) + each * max(1, self.options.sequences)
         check(lib.mnem_ledger_charge(self.options.ledger, D.MNEM_KIND_HOST, _ROOM, room))
         self.room = room
 
@@ -110,11 +129,30 @@ class Engine:
         lib.mnem_ledger_release(self.options.ledger, D.MNEM_KIND_HOST, _ROOM, self.room)
         self.room = 0
 
-    def load(self):
-        if not self.engine:
+    def load(self, job):
+        if self.engine:
+            return
+        self.progress = Progress(job)  # which the library may call as long as there is the engine
+        self.options.progress = self.progress.options
+        try:
             check(lib.mnem_engine_create(self.model, C.byref(self.options), C.byref(self.plan),
                                          C.byref(self.engine)))
-            self.release()
+        except OverBudget:
+            with process.lock:  # others took what the plan had: the refusal of a plan made now has numbers
+                self.share.moved()
+                self.make_plan(D.mnem_engine_plan())
+            raise
+        finally:
+            self.progress.end()
+            self.options.progress = D.mnem_progress()
+        self.release()
+        log("%s is loaded: %s", self.path, self.plan.why.decode(errors="replace"))
+
+    def cancel(self):
+        """Stops a step, from any thread."""
+        with self.cancel_lock:
+            if self.engine:
+                lib.mnem_engine_cancel(self.engine)
 
     def close(self):
         process.engines.discard(id(self))
@@ -122,23 +160,24 @@ class Engine:
             self.release()
         if "grammars" in self.__dict__:
             self.grammars.close()
-        lib.mnem_engine_destroy(self.engine)
+        if self.sequences:
+            self.sequences.close()
+        with self.cancel_lock:
+            engine, self.engine = self.engine, None
+        lib.mnem_engine_destroy(engine)
         lib.mnem_template_close(self.template)
         lib.mnem_tokenizer_destroy(self.tokenizer)
+        for adapter in self.adapters:
+            lib.mnem_model_close(adapter)
         lib.mnem_model_close(self.model)
-        self.sequence = self.engine = self.template = self.tokenizer = self.model = None
-        self.on_logits = None  # which refers to this object
+        self.template = self.tokenizer = self.model = self.sequences = None
+        self.adapters = []
 
     def metadata(self):
         found, key, value = {}, D.mnem_text(), D.mnem_value()
         while lib.mnem_model_key_get(self.model, len(found), C.byref(key), C.byref(value)):
             found[text_of(key).decode(errors="replace")] = value_text(value)
         return {name: text for name, text in found.items() if text is not None}
-
-    def cancel(self):
-        """Stops the step that runs, or the next one; from any thread, while a job runs."""
-        if self.engine:
-            lib.mnem_engine_cancel(self.engine)
 
     # ---- tokens ----
 
@@ -158,9 +197,13 @@ class Engine:
     def shown(self):
         return Shown(self.vocab)
 
+    def piece(self, token):
+        """The bytes that a token prints; a special one prints none."""
+        return text_of(lib.mnem_tokenizer_piece(self.tokenizer, token, False))
+
     def text(self, token):
         """What a token prints, alone."""
-        return text_of(lib.mnem_tokenizer_piece(self.tokenizer, token, False)).decode(errors="replace")
+        return self.piece(token).decode(errors="replace")
 
     def breakers(self, options):
         """DRY's breakers, and the words that they borrow. None given: llama.cpp's four."""
@@ -177,21 +220,23 @@ class Engine:
 
     # ---- the chat template ----
 
-    def template_input(self, messages, tools, ask=True):
+    def template_input(self, messages, tools, arguments, ask=True):
+        """ask: with the words that ask for an answer. arguments: further variables of the template."""
         if not self.template:
             raise Error("mnem: this model has no chat template: use generate", D.MNEM_UNSUPPORTED)
         return D.mnem_template_input(messages=json.dumps(messages).encode(), add_generation_prompt=ask,
-                                     tools=json.dumps(tools).encode() if tools else None)
+                                     tools=json.dumps(tools).encode() if tools else None,
+                                     arguments=json.dumps(arguments).encode() if arguments else None)
 
-    def encode_chat(self, messages, tools, ask=True):
-        given = self.template_input(messages, tools, ask)
+    def encode_chat(self, messages, tools=None, arguments=None, ask=True):
+        given = self.template_input(messages, tools, arguments, ask)
         ids, count = C.POINTER(C.c_int32)(), C.c_size_t()
         check(lib.mnem_template_encode(self.template, self.tokenizer, C.byref(given), C.byref(ids),
                                        C.byref(count)))
         return ids[:count.value]
 
-    def render(self, messages, tools):
-        given, text = self.template_input(messages, tools), D.mnem_text()
+    def render(self, messages, tools, arguments):
+        given, text = self.template_input(messages, tools, arguments), D.mnem_text()
         for name in "bos", "eos":
             piece = lib.mnem_tokenizer_piece(self.tokenizer, getattr(self, name), True)
             setattr(given, name, text_of(piece))
@@ -205,7 +250,7 @@ class Engine:
         end = -1
         try:
             ids = self.encode_chat([{"role": "user", "content": "Hi"},
-                                    {"role": "assistant", "content": "Yes"}], None, ask=False)
+                                    {"role": "assistant", "content": "Yes"}], ask=False)
         except Error:  # which a template may refuse
             return end
         for token in reversed(ids):
@@ -216,87 +261,42 @@ class Engine:
                 break
         return end
 
-    # ---- steps ----
+    # ---- texts ----
 
-    def choose(self, _context, part, _index, logits):
-        try:
-            self.active[part].choose(logits)
-            return True
-        except BaseException as failure:  # which can't pass through the library
-            self.failure = failure
-            return False
-
-    def reset(self):
-        """Forgets what the sequence holds."""
-        if self.sequence:
-            check(lib.mnem_sequence_truncate(self.sequence, 0))
-        self.held = []
-
-    def keep_common(self, ids):
-        """Cuts the sequence to what it has in common with ids, of which one is left to run."""
-        if not self.sequence:
-            check(lib.mnem_sequence_create(self.engine, C.byref(self.sequence)))
-            self.held = []
-        common = 0
-        while common < min(len(self.held), len(ids) - 1) and self.held[common] == ids[common]:
-            common += 1
-        common = min(common, lib.mnem_sequence_length(self.sequence))
-        if lib.mnem_sequence_truncate(self.sequence, common) != D.MNEM_OK:
-            check(lib.mnem_sequence_truncate(self.sequence, 0))
-
-    def step(self, job, ids):
-        """Runs what the sequence doesn't hold of its ids, the last of which gives the next token. A
-        request to cancel that an earlier job's end left over stops nothing."""
-        while True:
-            if job.cancelled:  # before there was an engine
-                raise Cancelled("mnem: stopped", D.MNEM_CANCELLED)
-            at = lib.mnem_sequence_length(self.sequence)
-            n = len(ids) - at
-            part = D.mnem_step_part(self.sequence, (C.c_int32 * n)(*ids[at:]), n, n - 1)
-            status = lib.mnem_engine_step(self.engine, C.byref(part), 1, self.on_logits, None)
-            if self.failure:
-                failure, self.failure = self.failure, None
-                raise failure
-            if status != D.MNEM_CANCELLED or job.cancelled:
-                return check(status)
-
-    def begin(self, ids):
-        self.load()
+    def check_prompt(self, ids):
         if not ids:
             raise Error("mnem: the prompt is empty, and the model has no BOS token", D.MNEM_INVALID)
+        if len(ids) > self.plan.context:
+            raise OverBudget(f"mnem: the prompt has {len(ids)} tokens, the context {self.plan.context}: "
+                             f"ctx={len(ids) + 1} would hold it", knob=("ctx", len(ids) + 1))
 
-    def run(self, job, ids, options, tell=None):
-        """The Text that follows ids; tell: called with its pieces instead."""
-        self.begin(ids)
-        run = Run(self, ids, options, tell)
+    def run(self, job, prompts, options, tell=None):
+        """The Texts that follow prompts of ids; tell: called with the pieces of the only one instead."""
+        self.load(job)
+        runs = []
         try:
-            self.keep_common(run.ids)
-            self.held, self.active = run.ids, [run]
-            self.step(job, run.ids)
-            while run.take():
-                self.step(job, run.ids)
-            return None if tell else run.result
+            for ids in prompts:
+                self.check_prompt(ids)
+            for ids in prompts:
+                runs.append(Run(self, ids, options, tell))
+            self.sequences.run(job, runs)
+            return None if tell else [run.result for run in runs]
         finally:
-            self.active = []
-            run.close()
+            for run in runs:
+                run.close()
 
     def logits(self, job, ids):
         """A copy of the logits that follow ids."""
-        self.begin(ids)
-        copied = Copied(self.vocab)
-        self.keep_common(ids)
-        self.held, self.active = list(ids), [copied]
-        try:
-            self.step(job, self.held)
-        finally:
-            self.active = []
+        self.load(job)
+        self.check_prompt(ids)
+        copied = Copied(ids, self.vocab)
+        self.sequences.run(job, [copied])
         return copied.result
 
-    def embed(self, texts, pooling):
-        self.load()
+    def embed(self, job, texts, pooling):
+        self.load(job)
         how = D.mnem_embed_options(pooling=pooling)
-        lib.mnem_sequence_destroy(self.sequence)  # whose place they take
-        self.sequence = C.POINTER(D.mnem_sequence)()
+        self.sequences.drop()  # whose places they take
         about = D.mnem_transformer()
         check(lib.mnem_model_transformer(self.model, C.byref(about)))
         parts = (D.mnem_embed_text * len(texts))()

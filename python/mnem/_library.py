@@ -1,6 +1,7 @@
 """The shared library: found, loaded, and asked with exceptions instead of statuses.
 
 MNEM_LIBRARY names a file; otherwise it is the package's own copy, then the system's libmnem.so."""
+# mypy: ignore-errors
 import ctypes as C
 import os
 
@@ -42,27 +43,32 @@ def _path():
     raise ImportError("mnem: there is no libmnem.so: install it, or set MNEM_LIBRARY to its path")
 
 
+# Called for each token, and over at once: they keep the interpreter's lock, for which a call that gave it up
+# would wait 5 ms if another thread is busy. None of them calls back or waits.
+_QUICK = {"mnem_last_error", "mnem_tokenizer_piece", "mnem_tokenizer_is_end", "mnem_sampler_accept",
+          "mnem_sampler_accept_chosen", "mnem_sampler_choose", "mnem_sequence_length"}
+
+
 class _Functions:
     """The library's functions, each with its types from the first time that it is named."""
 
     def __init__(self, path):
-        self._library = C.CDLL(path)
-        self._declared = dict(D.FUNCTIONS)
+        self._library, self._quick = C.CDLL(path), C.PyDLL(path)
 
     def __getattr__(self, name):
         try:
-            result, arguments = self._declared[name]
+            result, arguments = D.FUNCTIONS[name]
         except KeyError:
             raise AttributeError(name) from None
-        function = getattr(self._library, name)
+        function = getattr(self._quick if name in _QUICK else self._library, name)
         function.restype, function.argtypes = result, arguments
         setattr(self, name, function)
         return function
 
 
 def declare(functions):
-    """Adds the functions of another module that make_declarations wrote."""
-    lib._declared.update(functions)
+    """More functions for lib, of a module that make_declarations wrote."""
+    D.FUNCTIONS.update(functions)
 
 
 lib = _Functions(_path())

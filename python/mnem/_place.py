@@ -81,11 +81,27 @@ class Placement:
                 f"{', proven' if self.proven else ''}>")
 
 
-def _constrain(buffers: Any, n: int, gaps: Any, fixed: Any, hints: Any) -> Tuple[Any, List[Any]]:
+def _others(rows: Any, n: int, name: str, given: Any) -> None:
+    """Of each row the number of another one, or None."""
+    if given is None:
+        return
+    if len(given) != n:
+        raise ValueError(f"mnem: {name} has {len(given)} rows, but lower has {n}")
+    for row, other in enumerate(given):
+        if other is not None:
+            if not 0 <= _whole(name, row, other) < n or other == row:
+                raise ValueError(f"mnem: {name}[{row}] is {other}, expected the number of another row, or None")
+            setattr(rows[row], name, int(other) + 1)
+
+
+def _constrain(buffers: Any, n: int, gaps: Any, fixed: Any, hints: Any, in_place: Any,
+               same_as: Any) -> Tuple[Any, List[Any]]:
     """The constraints of the rows, and what they point to."""
-    if gaps is None and fixed is None and hints is None:
+    if all(given is None for given in (gaps, fixed, hints, in_place, same_as)):
         return None, []
     rows = (D.mnem_place_constraint * n)()
+    _others(rows, n, "in_place", in_place)
+    _others(rows, n, "same_as", same_as)
     held: List[Any] = []
     for name, given, flag in ("hints", hints, "hinted"), ("fixed", fixed, "fixed"):
         if given is None:
@@ -123,15 +139,18 @@ def _gaps(row: int, given: Iterable[_Gap]) -> Any:
 def place(lower: _Numbers, upper: _Numbers, size: _Numbers, *, alignment: Union[int, _Numbers] = 1,
           gaps: Optional[Sequence[Optional[Iterable[_Gap]]]] = None,
           fixed: Optional[Sequence[Optional[int]]] = None, hints: Optional[Sequence[Optional[int]]] = None,
-          capacity: Union[int, str, None] = None, seconds: float = 1.0, seed: int = 0,
+          in_place: Optional[Sequence[Optional[int]]] = None,
+          same_as: Optional[Sequence[Optional[int]]] = None, capacity: Union[int, str, None] = None, seconds: float = 1.0, seed: int = 0,
           steps: int = 0) -> Placement:
     """Offsets at which no two buffers that are alive at one time overlap, with a low peak.
 
     lower, upper, size: of each buffer, the lifetime [lower, upper) and the bytes; lists, NumPy arrays or
     anything with a buffer. alignment: of all or of each, powers of two. gaps: of each buffer None or a list
     of (lower, upper), in which it isn't used, or (lower, upper, a, b), in which only its bytes [a, b) are.
-    fixed, hints: of each buffer the offset that it has, or should rather have; None: any. capacity: stop at
-    the first placement within it. seconds: time limit. steps: limit of placements tried, which gives the
+    fixed, hints: of each buffer the offset that it has, or should rather have; None: any. in_place: of each
+    buffer another one, at whose offset it may begin although both are alive (an output over the input that
+    dies in its step). same_as: another one whose offset it has. capacity: stop at the first placement within
+    it. seconds: time limit. steps: limit of placements tried, which gives the
     same result on every machine (0: none).
 
     A ValueError or mnem.Error names the first row that is wrong. A capacity that is too small isn't an
@@ -147,7 +166,7 @@ def place(lower: _Numbers, upper: _Numbers, size: _Numbers, *, alignment: Union[
     if not n:
         return Placement([], D.mnem_place_result(verdict=D.MNEM_PLACE_OPTIMAL), 0)
     buffers = (D.mnem_place_buffer * n).from_buffer(table)
-    constraints, held = _constrain(buffers, n, gaps, fixed, hints)
+    constraints, held = _constrain(buffers, n, gaps, fixed, hints, in_place, same_as)
     return _solve(table, buffers, constraints, size_parse(capacity), (seconds, seed, steps))
 
 
@@ -169,5 +188,5 @@ def _solve(table: "array.array[int]", buffers: Any, constraints: Any, capacity: 
     try:
         worker.call(run)
     finally:
-        worker.close()
+        worker.end()
     return Placement(list(table[_FIELDS - 1::_FIELDS]), result, capacity)

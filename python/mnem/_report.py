@@ -170,4 +170,4 @@ def report(path: Union[str, "os.PathLike[str]", int], *, rank: int = 0, device: 
     try:
         return Report(name, worker.call(lambda job: _read(name, rank, device, job)))
     finally:
-        worker.close()
+        worker.end()

@@ -5,18 +5,21 @@ chosen, and says whether the text goes on."""
 import ctypes as C
 
 from . import _declarations as D
-from ._library import check, lib, text_of
+from ._library import check, lib
 from ._text import Joiner, Text, TokenLogprob
 
 
 class Run:
     """tell: called with each piece of a stream as a Text; None: the whole text is the result."""
 
+    silent = False
+
     def __init__(self, engine, ids, options, tell=None):
         self.engine, self.options, self.tell = engine, options, tell
         self.ids = list(ids)  # all tokens: the prompt's, then those that were chosen
         self.prompt_tokens = len(self.ids)
         self.next = -1
+        self.chosen = False  # since the step began
         self.finish = None
         self.tokens, self.logprobs = [], []
         self.tokens_told = 0
@@ -72,15 +75,37 @@ class Run:
         return lib.mnem_tokenizer_is_end(self.engine.tokenizer, self.next) or (
             self.options.answers and self.next == self.engine.template_end)
 
-    def take(self):
-        """Makes text of the chosen token; False: it ended the text."""
+    @property
+    def plain(self):
+        """The library may choose several tokens before one of them is looked at."""
+        options = self.options
+        return not (options.on_logits or self.match or options.stop) and options.logprobs is None
+
+    def token_run(self, sequence):
+        """What mnem_sequence_continue is asked for, all but the last token; and how many tokens at once,
+        so that a stream is told what there is after 20 ms."""
+        options, engine = self.options, self.engine
+        ends = (C.c_int32 * 1)(engine.template_end if options.answers else -1)
+        given = D.mnem_token_run(sequence=sequence, sampler=self.sampler,
+                                 tokenizer=None if options.ignore_end else engine.tokenizer,
+                                 ends=ends, end_count=not options.ignore_end,
+                                 seconds=0.02 if self.tell else 0)
+        return given, 64 if self.tell else 1024
+
+    def room(self):
+        """How many tokens may still come, of which the last isn't run."""
+        room = self.engine.plan.context - len(self.ids) + 1
+        most = self.options.max_tokens
+        return min(room, most - len(self.tokens)) if most else room
+
+    def take(self, accepted=False):
+        """Makes text of the chosen token; False: it ended the text. accepted: by the sampler."""
         if self.next < 0 or self.is_end():
             return self.end("stop", cut=False)
         self.tokens.append(self.next)
         if self.logprob:
             self.logprobs.append(self.logprob)
-        text = self.joiner.take(text_of(lib.mnem_tokenizer_piece(self.engine.tokenizer, self.next,
-                                                                 False)))
+        text = self.joiner.take(self.engine.piece(self.next))
         if self.joiner.stopped:
             return self.end("stop", text)
         if self.match and self.match.accept(self.next):
@@ -90,7 +115,8 @@ class Run:
         if text:
             self.say(text)
         self.ids.append(self.next)
-        lib.mnem_sampler_accept_chosen(self.sampler, self.next)
+        if not accepted:
+            lib.mnem_sampler_accept_chosen(self.sampler, self.next)
         return True
 
     def say(self, text):

@@ -10,13 +10,13 @@ import math
 import os
 import shutil
 import time
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from ._library import Error
 from ._tables import _table
 from ._train_config import config_is_run, config_length, config_make, config_read, config_write
-from ._train_data import data_kind
 from ._train_engine import TrainEngine
+from ._train_records import data_kind
 from ._worker import Worker
 
 _MADE = "vocabulary.gguf", "tokens", "config.json"
@@ -28,7 +28,8 @@ _Path = Union[str, "os.PathLike[str]"]
 
 class TrainStep(NamedTuple):
     """A step that is done. loss: mean over its tokens, in nats; seconds: of this step; rate: the learning
-    rate; norm: of the gradient; of: how many steps the run has."""
+    rate; norm: of the gradient; of: how many steps the run has; heldout_loss: measured after this step
+    (evaluate_every), else None."""
 
     step: int
     loss: float
@@ -37,6 +38,7 @@ class TrainStep(NamedTuple):
     rate: float
     norm: float
     of: int
+    heldout_loss: Optional[float] = None
 
 
 class TrainPlan:
@@ -60,13 +62,14 @@ class TrainPlan:
 
 class Training:
     """What a run has done. losses: of each step, those before resume=True too; heldout_loss: of the text that
-    is held out, None where there is none; finished: all steps are done; path: the model or the adapter that
+    is held out, None where there is none; heldout_losses: (step, loss) of each time that it was measured;
+    finished: all steps are done; path: the model or the adapter that
     was written; checkpoint: where resume=True continues; folder: of the run."""
 
     def __init__(self, folder: str, plan: TrainPlan, config: Dict[str, Any]) -> None:
         self.folder, self.plan, self.config = folder, plan, config
         self.losses: List[float] = []
-        self.heldout_loss: Optional[float] = None
+        self.heldout_losses: List[Tuple[int, float]] = []
         self.finished = False
         self.path: Optional[str] = None
         self.checkpoint = os.path.join(folder, "checkpoint")
@@ -75,6 +78,10 @@ class Training:
     @property
     def steps(self) -> int:
         return len(self.losses)
+
+    @property
+    def heldout_loss(self) -> Optional[float]:
+        return self.heldout_losses[-1][1] if self.heldout_losses else None
 
     @property
     def loss(self) -> Optional[float]:
@@ -92,6 +99,7 @@ class _Folder:
         self.out, self.staging = out, os.path.join(out, ".mnem-tmp")
         self.made = False
         self.begun = resume
+        self.spooled = False  # data that was given as objects is in OUT/text
         if not resume:
             self._refuse_foreign()
             self.made = not os.path.isdir(out)
@@ -128,12 +136,14 @@ class _Folder:
         if not self.begun:
             for name in _MADE:  # config.json last: a folder that has it has what it needs
                 os.replace(os.path.join(self.staging, name), self.path(name))
-            os.rmdir(self.staging)
+            shutil.rmtree(self.staging)
             self.begun = True
 
     def close(self) -> None:
         if not self.begun:
             shutil.rmtree(self.staging, ignore_errors=True)
+            if self.spooled:
+                os.unlink(self.path("text"))
             if self.made:
                 try:
                     os.rmdir(self.out)
@@ -147,6 +157,7 @@ class _Log:
 
     def __init__(self, path: str, steps: int) -> None:
         self.losses: List[float] = []
+        self.heldout_losses: List[Tuple[int, float]] = []
         end = 0
         if steps and os.path.exists(path):
             with open(path, "rb") as old:
@@ -158,8 +169,10 @@ class _Log:
                     if record.get("step", steps + 1) > steps:
                         break
                     end += len(line)
-                    if isinstance(record.get("loss"), (int, float)) and record.get("type", "step") == "step":
-                        self.losses.append(float(record["loss"]))
+                    if record.get("validation_loss") is not None:
+                        self.heldout_losses.append((record["step"], record["validation_loss"]))
+                    if "loss" in record:  # null: not a number
+                        self.losses.append(math.nan if record["loss"] is None else float(record["loss"]))
         self.file = open(path, "r+b" if end else "wb")
         self.file.truncate(end)
         self.file.seek(end)
@@ -179,7 +192,7 @@ def _diverged(losses: List[float], steps: int) -> bool:
 
 
 def _paths(data: Any, folder: _Folder) -> List[str]:
-    """Paths of files; conversations that are given as lists are written beside the run."""
+    """Paths of files; records that are given as objects are written into the run's folder."""
     if isinstance(data, (str, os.PathLike)):
         data = [data]
     if not data:
@@ -187,16 +200,17 @@ def _paths(data: Any, folder: _Folder) -> List[str]:
     if all(isinstance(one, (str, os.PathLike)) for one in data):
         return [os.path.realpath(one) for one in data]
     path = folder.path("text")
+    folder.spooled = True
     with open(path, "w", encoding="utf-8") as file:
         for one in data:
-            record = one if isinstance(one, dict) else {"messages": one}
-            file.write(json.dumps(record) + "\n")
+            file.write(json.dumps(one if isinstance(one, dict) else {"messages": one}) + "\n")
     return [os.path.realpath(path)]
 
 
 class _Run:
-    def __init__(self, folder: _Folder, worker: Worker, on_step: Any, save_every: int) -> None:
-        self.folder, self.worker, self.on_step, self.save_every = folder, worker, on_step, save_every
+    def __init__(self, folder: _Folder, worker: Worker, on_step: Any, every: Tuple[int, int]) -> None:
+        self.folder, self.worker, self.on_step = folder, worker, on_step
+        self.save_every, self.evaluate_every = every
         self.engine: Any = None
         self.saved = time.monotonic()
         self.log: Any = None
@@ -216,7 +230,11 @@ class _Run:
                            bytes_peak=engine.bytes_peak, rate=report.rate,
                            norm=report.norm if math.isfinite(report.norm) else -1.0,
                            loss_scale=report.loss_scale, applied=bool(report.applied))
-            step = TrainStep(report.step, report.loss, report.tokens, seconds, report.rate, report.norm, total)
+            heldout = None
+            if self.evaluate_every and report.step % self.evaluate_every == 0:
+                heldout = self.evaluate(result)
+            step = TrainStep(report.step, report.loss, report.tokens, seconds, report.rate, report.norm, total,
+                             heldout)
             goes_on = self.on_step is None or self.on_step(step) is not False
             if not goes_on:
                 return False
@@ -245,19 +263,25 @@ class _Run:
         name = config["name"] or os.path.basename(os.path.realpath(self.folder.out))
         self.worker.call(lambda job: self.engine.write(path, name, config["license"]))
         result.path, result.finished = path, whole
+        if not result.heldout_losses or result.heldout_losses[-1][0] < result.steps:
+            self.evaluate(result)
+
+    def evaluate(self, result: Training) -> Optional[float]:
+        """Measures and logs the loss of the text that is held out."""
         self.worker.cancel = self.engine.cancel
-        loss = self.worker.call(self.engine.evaluate)
-        result.heldout_loss = loss
+        loss: Optional[float] = self.worker.call(self.engine.evaluate)
         if loss is not None:
+            result.heldout_losses.append((result.steps, loss))
             self.log.write("validation", step=result.steps, validation_loss=loss,
                            perplexity=math.exp(loss) if loss < 700 else math.inf,
                            bits_per_byte=self.engine.bits_per_byte(loss))
+        return loss
 
     def run(self) -> Training:
         engine = self.engine
         result = Training(self.folder.out, TrainPlan(engine.plan, engine.lines), engine.config)
         self.log = _Log(self.folder.path("log.jsonl"), engine.steps_done)
-        result.losses = self.log.losses
+        result.losses, result.heldout_losses = self.log.losses, self.log.heldout_losses
         result.losses += [math.nan] * (engine.steps_done - len(result.losses))  # of lines that were lost
         self.saved = time.monotonic()
         try:
@@ -273,8 +297,7 @@ class _Run:
     def close(self) -> None:
         if self.log:
             self.log.file.close()
-        if self.engine:
-            self.worker.call(lambda job: self.engine.close())
+        self.worker.end(lambda job: self.engine and self.engine.close())
 
 
 def _resumed(folder: _Folder, given: Dict[str, Any], steps: Optional[int]) -> Dict[str, Any]:
@@ -303,15 +326,20 @@ def train(data: Any = None, *, init: Optional[_Path] = None, config: Union[str, 
           rate: Optional[float] = None, warmup: Optional[int] = None, weight_decay: Optional[float] = None,
           clip: Optional[float] = None, dropout: Optional[float] = None, heldout: Optional[float] = None,
           vocab: Optional[int] = None, precision: Optional[str] = None, moments: Optional[str] = None,
-          seed: Optional[int] = None, template: Optional[str] = None, save_every: int = 0,
+          seed: Optional[int] = None, template: Optional[str] = None, save_every: int = 0, evaluate_every: int = 0,
           on_step: Optional[Callable[[TrainStep], Any]] = None) -> Training:
     """Trains a model, or with lora=RANK an adapter of `init`, and writes it as GGUF into the folder `out`.
 
-    data: files of text, or JSON lines of {"messages": [...]} for a model with a chat template, of which only
-    the answers are learned; a list of conversations (lists of messages) does, too. init: the model to start
+    data: files of text; or JSON (lines, or an array) of texts, {"text": ...}, or of conversations, for a
+    model with a chat template, of which only the answers are learned: {"messages": [...]}, ShareGPT's
+    {"conversations": ...}, Alpaca's {"instruction", "input", "output"}, {"prompt", "completion"} and the
+    like. Records may be given as a list of objects, too. init: the model to start
     from; without it a new one of the shape `config` ("tiny", "5m", "gpt2-10m", "gpt2-124m" or a dict of
     keys as in config.json), whose vocabulary is learned from the text. The other options are those of
     `mnem train`, with its defaults. lora_targets: "q,v" or a list.
+
+    save_every: steps between checkpoints (0: about a minute's). evaluate_every: steps between measurements of
+    the held-out loss (0: at the end only).
 
     on_step is called after each step, in the calling thread; if it returns False, the run ends there, and the
     model so far is written. Ctrl-C ends the step, writes a checkpoint and raises KeyboardInterrupt.
@@ -329,7 +357,7 @@ def train(data: Any = None, *, init: Optional[_Path] = None, config: Union[str, 
     chosen = {} if resume else config_make(config, given)
     folder = _Folder(os.fspath(out), resume)
     worker: Any = Worker("mnem train")
-    run = _Run(folder, worker, on_step, save_every)
+    run = _Run(folder, worker, on_step, (save_every, evaluate_every))
     try:
         if resume:
             chosen = _resumed(folder, given, steps)
@@ -337,7 +365,7 @@ def train(data: Any = None, *, init: Optional[_Path] = None, config: Union[str, 
             chosen["files"] = _paths(data, folder)
             kinds = {data_kind(path) for path in chosen["files"]}
             if len(kinds) > 1:
-                raise ValueError("mnem: some files of data are conversations and others are text")
+                raise ValueError("mnem: the files of data are of several kinds: text, texts in JSON, conversations")
             chosen["data"] = kinds.pop()
         open_length = not (isinstance(config, dict) and ("steps" in config or "epochs" in config))
 
@@ -355,6 +383,7 @@ def train(data: Any = None, *, init: Optional[_Path] = None, config: Union[str, 
             config_write(folder.path("config.json"), chosen)
         return run.run()
     finally:
-        run.close()
-        worker.close()
-        folder.close()
+        try:
+            run.close()
+        finally:
+            folder.close()

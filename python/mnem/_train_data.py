@@ -3,49 +3,40 @@
 An answer is what the template writes between the text up to where an answer begins and the text with the
 answer at its end. Text that grows so is one row for a whole conversation; a template that writes earlier
 messages anew gives a row for each answer."""
+# mypy: allow-untyped-calls
 import ctypes as C
 import json
 from typing import Any, Iterator, List, Optional, Tuple
 
 from . import _declarations_more as D
 from ._library import check, lib, text_of
+from ._train_records import records, turns
 
 _DAY = 1721952000  # what a template that asks for the date gets, on every day of a run
-_Row = Tuple[List[int], List[bool]]
+TEXTS_KEY = 0x7465787473
+_Row = Tuple[List[int], Optional[List[bool]], int]  # ids, which of them count, bytes of text
 
 
-def data_kind(path: str) -> str:
-    """"chat" for JSON lines of messages, "text" for text."""
-    with open(path, "rb") as file:
-        begin = file.read(1 << 16)
-    if begin.lstrip()[:1] not in (b"{", b"["):
-        return "text"
-    try:
-        line = json.loads(begin.lstrip().split(b"\n", 1)[0])
-    except ValueError:
-        line = None
-    if isinstance(line, dict) and isinstance(line.get("messages"), list):
-        return "chat"
-    raise ValueError(f"mnem: {path} is JSON, but not lines of {{\"messages\": [...]}}: the command mnem "
-                     "train reads other records, too")
-
-
-def conversations(paths: List[str]) -> Iterator[Tuple[Any, Any, str]]:
-    """Messages and tools of each line, and where it stands."""
+def conversations(paths: List[str]) -> Iterator[Tuple[Any, Any]]:
+    """Messages and tools of each record."""
     for path in paths:
-        with open(path, encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                if not line.strip():
-                    continue
-                where = f"{path}, line {number}"
-                try:
-                    record = json.loads(line)
-                except ValueError as wrong:
-                    raise ValueError(f"mnem: {where}: {wrong}") from None
-                messages = record.get("messages") if isinstance(record, dict) else None
-                if not messages or not all(isinstance(m, dict) and "role" in m for m in messages):
-                    raise ValueError(f"mnem: {where} has no list of messages, each with a role")
-                yield messages, record.get("tools"), where
+        for record, where in records(path):
+            try:
+                messages = turns(record)
+            except (ValueError, TypeError, AttributeError) as wrong:
+                raise ValueError(f"mnem: {where}: {wrong}") from None
+            tools = record.get("tools") if isinstance(record, dict) else None
+            yield messages, json.loads(tools) if isinstance(tools, str) and tools else tools
+
+
+def texts(paths: List[str]) -> Iterator[str]:
+    for path in paths:
+        for record, where in records(path):
+            text = record.get("text") if isinstance(record, dict) else None
+            if not isinstance(text, str):
+                raise ValueError(f"mnem: {where} has no \"text\"")
+            if text:
+                yield text
 
 
 def _common(a: List[int], b: List[int]) -> int:
@@ -94,7 +85,7 @@ class Rows:
                 return len(ids)
         return len(ids)
 
-    def of(self, messages: Any, tools: Any) -> Iterator[_Row]:
+    def of(self, messages: Any, tools: Any) -> Iterator[Tuple[List[int], List[bool]]]:
         row: List[int] = []
         counted: List[bool] = []
         for at, message in enumerate(messages):
@@ -112,37 +103,52 @@ class Rows:
             yield row, counted
 
 
+def document_rows(tokenizer: Any, paths: List[str]) -> Iterator[_Row]:
+    """Each text as a row, all of whose tokens count."""
+    ids, n = C.POINTER(C.c_int32)(), C.c_size_t()
+    for text in texts(paths):
+        data = text.encode()
+        check(lib.mnem_tokenizer_encode(tokenizer, data, len(data),
+                                        D.MNEM_ENCODE_NO_SPECIAL | D.MNEM_ENCODE_PLAIN, C.byref(ids),
+                                        C.byref(n)))
+        yield ids[:n.value], None, len(data)
+
+
+def answer_rows(rows: Rows, paths: List[str]) -> Iterator[_Row]:
+    """The rows of all conversations that have something to learn."""
+    found = False
+    for messages, tools in conversations(paths):
+        for ids, counted in rows.of(messages, tools):
+            if any(counted[1:]):
+                found = True
+                yield ids, counted, 0
+    if not found:
+        raise ValueError("mnem: no conversation has an answer to train on, which is a message with the role "
+                         "\"assistant\"")
+
+
 class RowSource:
-    """The source of rows of a corpus (mnem_corpus_rows), from the lines of files."""
+    """The source of rows of a corpus (mnem_corpus_rows)."""
 
-    def __init__(self, rows: Rows, paths: List[str], job: Any) -> None:
+    def __init__(self, rows: Iterator[_Row], job: Any) -> None:
         self.failure: Optional[BaseException] = None
-        self.job = job
+        self.rows, self.job = rows, job
         self.held: Any = None
-        self.rows = self._all(rows, paths)
         self.next = D.mnem_corpus_rows._fields_[0][1](self._next)
-
-    def _all(self, rows: Rows, paths: List[str]) -> Iterator[_Row]:
-        found = False
-        for messages, tools, _ in conversations(paths):
-            for ids, counted in rows.of(messages, tools):
-                if any(counted[1:]):
-                    found = True
-                    yield ids, counted
-        if not found:
-            raise ValueError("mnem: no conversation has an answer to train on, which is a message with the "
-                             "role \"assistant\"")
 
     def _next(self, _: Any, out: Any) -> int:
         if self.job.cancelled:
             return int(D.MNEM_CANCELLED)
         try:
-            ids, counted = next(self.rows)
+            ids, counted, size = next(self.rows)
         except StopIteration:
             return int(D.MNEM_NOT_FOUND)
         except BaseException as failure:  # it can't pass through C
             self.failure = failure
             return int(D.MNEM_INVALID)
-        self.held = (C.c_int32 * len(ids))(*ids), (C.c_bool * len(ids))(*counted)
-        out[0].ids, out[0].counted, out[0].count = self.held[0], self.held[1], len(ids)
+        tokens = (C.c_int32 * len(ids))(*ids)
+        flags = None if counted is None else (C.c_bool * len(ids))(*counted)
+        self.held = tokens, flags  # until the next call
+        row = out[0]
+        row.ids, row.counted, row.count, row.text_bytes = tokens, flags, len(ids), size
         return int(D.MNEM_OK)

@@ -10,7 +10,7 @@ from . import _declarations_more as D
 from ._budget import process
 from ._library import Error, OverBudget, check, declare, lib, size_parse, text_of
 from ._tables import Line
-from ._train_data import Rows, RowSource
+from ._train_data import TEXTS_KEY, Rows, RowSource, answer_rows, document_rows, texts
 
 declare(D.FUNCTIONS)
 _CONTEXT_LEAST, _CONTEXT_STEP, _CONTEXT_LORA = 32, 16, 512
@@ -127,7 +127,7 @@ class TrainEngine:
             bytes_max=min(max(room, _VOCABULARY_LEAST), _VOCABULARY_MOST),
             progress=D.mnem_progress(tell=tell))
         learned, tokenizer = C.POINTER(D.mnem_vocabulary)(), C.POINTER(D.mnem_tokenizer)()
-        files = self.c_files()
+        files = self.text_files()
         check(lib.mnem_vocabulary_learn(C.byref(options), files, len(files), C.byref(learned)))
         try:
             check(lib.mnem_tokenizer_create_from(learned, C.byref(tokenizer)))
@@ -135,6 +135,16 @@ class TrainEngine:
         finally:
             lib.mnem_vocabulary_destroy(learned)
         return None
+
+    def text_files(self) -> Any:
+        """Files of text to learn a vocabulary from; of records a passing one."""
+        if self.config["data"] != "texts":
+            return self.c_files()
+        path = self.folder.new("documents")
+        with open(path, "w", encoding="utf-8") as file:
+            for text in texts(self.config["files"]):
+                file.write(text + "\n")
+        return (C.c_char_p * 1)(os.fsencode(path))
 
     def c_files(self) -> Any:
         return (C.c_char_p * len(self.config["files"]))(*map(os.fsencode, self.config["files"]))
@@ -178,18 +188,19 @@ class TrainEngine:
     # ---- text ----
 
     def open_text(self, job: Any) -> None:
-        resume = self.folder.begun  # then the cache is the text
+        resume = self.folder.begun  # then the cache is the text, and the checkpoint's note has its checksum
         check(lib.mnem_model_open(os.fsencode(self.folder.new("vocabulary.gguf")), C.byref(self.vocabulary)))
         check(lib.mnem_tokenizer_create(self.vocabulary, C.byref(self.tokenizer)))
         tell = D.mnem_progress._fields_[0][1](lambda *_: not job.cancelled)
         files = (C.c_char_p * 0)() if resume else self.c_files()
-        options = D.mnem_corpus_options(files=files, count=len(files), tokenizer=self.tokenizer,
+        options = D.mnem_corpus_options(files=files, count=len(files),
+                                        tokenizer=None if resume else self.tokenizer,
                                         cache=os.fsencode(self.folder.new("tokens")), threads=self.threads,
                                         progress=D.mnem_progress(tell=tell))
-        if self.config["data"] == "chat" and not resume:
-            self.open_rows(options, job)
-        else:
+        if resume or self.config["data"] == "text":
             check(lib.mnem_corpus_open(C.byref(options), C.byref(self.corpus)))
+        else:
+            self.open_rows(options, job)
         lib.mnem_corpus_info_get(self.corpus, C.byref(self.info))
         about = D.mnem_tokenizer_info()
         lib.mnem_tokenizer_info_get(self.tokenizer, C.byref(about))
@@ -197,19 +208,28 @@ class TrainEngine:
             self.config["vocab_asked"], self.config["vocab"] = self.config["vocab"], about.vocab
 
     def open_rows(self, options: Any, job: Any) -> None:
+        files = self.config["files"]
+        if self.config["data"] == "texts":
+            source = RowSource(document_rows(self.tokenizer, files), job)
+            options.rows = D.mnem_corpus_rows(next=source.next, key=TEXTS_KEY, joined=True)
+            return self.open_source(options, source)
         value = D.mnem_value()
         lib.mnem_model_key_find(self.vocabulary, b"tokenizer.chat_template", C.byref(value))
         rows = Rows(self.tokenizer, text_of(value.text))
-        source = RowSource(rows, self.config["files"], job)
-        options.rows = D.mnem_corpus_rows(next=source.next, key=rows.key)
+        try:
+            source = RowSource(answer_rows(rows, files), job)
+            options.rows = D.mnem_corpus_rows(next=source.next, key=rows.key)
+            return self.open_source(options, source)
+        finally:
+            rows.close()
+
+    def open_source(self, options: Any, source: RowSource) -> None:
         try:
             check(lib.mnem_corpus_open(C.byref(options), C.byref(self.corpus)))
         except Error:
             if source.failure:
                 raise source.failure from None
             raise
-        finally:
-            rows.close()
 
     def choose_windows(self, context_open: bool) -> None:
         c, info = self.config, self.info
@@ -217,13 +237,15 @@ class TrainEngine:
             wanted = -(-(info.row_most - 1) // _CONTEXT_STEP) * _CONTEXT_STEP
             if context_open:
                 c["context"] = min(c["context"], wanted)
-            return check(lib.mnem_windows_split_rows(info.rows, c["context"], c["heldout"], c["seed"],
-                                                     C.byref(self.training), C.byref(self.validation)))
+            check(lib.mnem_windows_split_rows(info.rows, c["context"], c["heldout"], c["seed"],
+                                              C.byref(self.training), C.byref(self.validation)))
+            return
         while True:
             status = lib.mnem_windows_split(info.tokens, c["context"], c["heldout"], c["seed"],
                                             C.byref(self.training), C.byref(self.validation))
             if status == D.MNEM_OK or not context_open or c["context"] // 2 < _CONTEXT_LEAST:
-                return check(status)
+                check(status)
+                return
             c["context"] //= 2
 
     # ---- the plan ----
@@ -357,16 +379,20 @@ class TrainEngine:
         loss, tokens = C.c_double(), C.c_int64()
         if not self.validation.count:
             return None
-        self.give_feed()
-        self.take_feed()
+        if not self.block.bytes:  # given for the writer of the result
+            self.take_feed()
         self.start_feed(self.validation, 0, self.validation.count)
-        check(lib.mnem_trainer_evaluate(self.trainer, C.byref(self.source), C.byref(loss), C.byref(tokens)))
+        try:
+            check(lib.mnem_trainer_evaluate(self.trainer, C.byref(self.source), C.byref(loss),
+                                            C.byref(tokens)))
+        finally:
+            self.stop_feed()
         return loss.value
 
     def bits_per_byte(self, loss: float) -> float:
         if self.config["data"] == "chat":
             return math.nan
-        return loss / math.log(2) / (self.info.text_bytes / self.info.tokens)
+        return float(loss / math.log(2) / (self.info.text_bytes / self.info.tokens))
 
     @property
     def bytes_peak(self) -> int:

@@ -1,189 +1,18 @@
-"""mnem.compat: programs of llama-cpp-python, whose only change is the import.
-
-Readme is what its README shows; Subjects are those of its own tests, on the model that ships. Neither needs
-another package; with NumPy, ids and logits are its arrays."""
+"""mnem.compat: the subjects of llama-cpp-python's own tests, on the model that ships. No other package is
+needed; with NumPy, ids and logits are its arrays."""
+import gc
 import itertools
 import json
 import os
 import pickle
-import signal
-import sys
 import tempfile
 import threading
-import time
-import types
 import unittest
 
 import mnem
 import mnem.compat as llama_cpp
+from compat_shapes import MODEL, PROMPT, ROOM, Shapes, open_llama, open_llama_closed
 from mnem.compat import llama_chat_format, llama_speculative
-
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-MODEL = os.path.join(ROOT, "models", "mnem-kjv-5m-q8_0.gguf")
-PROMPT = "In the beginning"
-ROOM = "2G"  # more than any build takes
-
-
-def open_llama(**given):
-    return llama_cpp.Llama(MODEL, **{"n_ctx": 128, "memory": ROOM, "verbose": False, **given})
-
-
-class Shapes(unittest.TestCase):
-    """Members and their types, as OpenAI's API has them and llama-cpp-python's results."""
-
-    def check_completion(self, found, chat=False):
-        self.assertEqual(sorted(found), ["choices", "created", "id", "model", "object", "usage"])
-        self.assertEqual(found["object"], "chat.completion" if chat else "text_completion")
-        self.assertRegex(found["id"], r"^(chat)?cmpl-[0-9a-f-]{36}$")
-        self.assertIs(type(found["created"]), int)
-        used = found["usage"]
-        self.assertEqual(used["prompt_tokens"] + used["completion_tokens"], used["total_tokens"])
-        choice, = found["choices"]
-        self.assertEqual(sorted(choice), ["finish_reason", "index", "logprobs", "message" if chat else "text"])
-        self.assertIn(choice["finish_reason"], ("stop", "length", "tool_calls"))
-        json.dumps(found)
-        return choice
-
-
-class Readme(Shapes):
-    def test_basic_completion(self):
-        llm = llama_cpp.Llama(model_path=MODEL)
-        output = llm("Q: Name the planets in the solar system? A: ", max_tokens=32, stop=["Q:", "\n"],
-                     echo=True)
-        choice = self.check_completion(output)
-        self.assertTrue(choice["text"].startswith("Q: Name the planets"))
-        self.assertNotIn("\n", choice["text"])
-        self.assertEqual(output["model"], MODEL)
-        self.assertEqual(llm.n_ctx(), 512)
-        llm.close()
-
-    def test_chat_with_a_format(self):
-        llm = llama_cpp.Llama(model_path=MODEL, chat_format="llama-2")
-        found = llm.create_chat_completion(
-            messages=[{"role": "system", "content": "You answer in one word."},
-                      {"role": "user", "content": "Who was Moses?"}], max_tokens=8)
-        choice = self.check_completion(found, chat=True)
-        self.assertEqual(choice["message"]["role"], "assistant")
-        self.assertIsInstance(choice["message"]["content"], str)
-
-    def test_json_mode_and_schema_mode(self):
-        llm = llama_cpp.Llama(model_path=MODEL, chat_format="chatml", n_ctx=256)
-        said = [{"role": "system", "content": "You are a helpful assistant that outputs in JSON."},
-                {"role": "user", "content": "Who won the world series in 2020"}]
-        schema = {"type": "object", "properties": {"team_name": {"type": "string", "maxLength": 8}},
-                  "required": ["team_name"]}
-        for form in ({"type": "json_object", "schema": schema},
-                     {"type": "json_schema", "json_schema": {"name": "team", "schema": schema}}):
-            found = llm.create_chat_completion(messages=said, response_format=form, temperature=0.7, seed=1)
-            text = self.check_completion(found, chat=True)["message"]["content"]
-            self.assertEqual(list(json.loads(text)), ["team_name"])
-        found = llm.create_chat_completion(messages=said, response_format={"type": "json_object"}, seed=1,
-                                           temperature=0.7, max_tokens=40)
-        self.assertEqual(found["choices"][0]["message"]["content"].lstrip()[:1], "{")
-
-    def test_function_calling(self):
-        llm = llama_cpp.Llama(model_path=MODEL, chat_format="chatml-function-calling", n_ctx=512)
-        found = llm.create_chat_completion(
-            messages=[{"role": "user", "content": "Extract Jason is 25 years old"}], tools=TOOLS,
-            tool_choice={"type": "function", "function": {"name": "UserDetail"}}, seed=1)
-        choice = self.check_completion(found, chat=True)
-        self.assertEqual(choice["finish_reason"], "tool_calls")
-        self.assertIsNone(choice["message"]["content"])
-        call, = choice["message"]["tool_calls"]
-        self.assertEqual((call["type"], call["function"]["name"]), ("function", "UserDetail"))
-        self.assertEqual(sorted(json.loads(call["function"]["arguments"])), ["age", "name"])
-        self.assertEqual(choice["message"]["function_call"], call["function"])
-
-    def test_embeddings(self):
-        llm = llama_cpp.Llama(model_path=MODEL, embedding=True)
-        one = llm.create_embedding("Hello, world!")
-        self.assertEqual(sorted(one), ["data", "model", "object", "usage"])
-        self.assertEqual(one["usage"]["prompt_tokens"], len(one["data"][0]["embedding"]))  # one each
-        two = llm.create_embedding(["Hello, world!", "Goodbye, world!"])
-        self.assertEqual([item["index"] for item in two["data"]], [0, 1])
-        self.assertEqual(two["data"][0]["embedding"], one["data"][0]["embedding"])
-        self.assertEqual(len(one["data"][0]["embedding"][0]), llm.n_embd())
-
-    def test_prompt_lookup_and_a_longer_context(self):
-        llm = llama_cpp.Llama(model_path=MODEL, n_ctx=2048,
-                              draft_model=llama_speculative.LlamaPromptLookupDecoding(num_pred_tokens=10))
-        self.assertEqual(llm.n_ctx(), 2048)
-        self.check_completion(llm(PROMPT, max_tokens=4))
-
-    def test_what_is_refused_says_so(self):
-        with self.assertRaisesRegex(NotImplementedError, "no images"):
-            llama_chat_format.Llava15ChatHandler(clip_model_path="mmproj.bin")
-        with self.assertRaisesRegex(NotImplementedError, "no images"):
-            llama_chat_format.MoondreamChatHandler.from_pretrained(repo_id="a/b", filename="*mmproj*")
-        with self.assertRaisesRegex(AttributeError, "C API"):
-            llama_cpp.llama_backend_init()
-        with open_llama_closed() as llm, self.assertRaisesRegex(AttributeError, "C API"):
-            llm.ctx
-        with self.assertRaisesRegex(NotImplementedError, "functionary"):
-            open_llama(chat_format="functionary-v2")
-        with open_llama_closed() as llm, self.assertRaisesRegex(NotImplementedError, "images"):
-            llm.create_chat_completion([{"role": "user", "content": [
-                {"type": "text", "text": "What is this?"}, {"type": "image_url", "image_url": "data:"}]}])
-
-    def test_other_packages_find_it_as_llama_cpp(self):
-        with without("llama_cpp", llama_cpp):
-            llama_cpp.install_as_llama_cpp()
-            from llama_cpp import Llama
-            from llama_cpp.llama_chat_format import Jinja2ChatFormatter
-            self.assertIs(Llama, llama_cpp.Llama)
-            self.assertIs(Jinja2ChatFormatter, llama_chat_format.Jinja2ChatFormatter)
-        for name in [name for name in sys.modules if name.startswith("llama_cpp.")]:
-            del sys.modules[name]
-        with without("llama_cpp", types.ModuleType("llama_cpp")), self.assertRaises(ImportError):
-            llama_cpp.install_as_llama_cpp()
-
-    def test_from_pretrained_needs_the_hub(self):
-        with without("huggingface_hub"), self.assertRaisesRegex(ImportError, "huggingface_hub"):
-            llama_cpp.Llama.from_pretrained(repo_id="a/b", filename="*Q8_0.gguf", verbose=False)
-        hub = types.ModuleType("huggingface_hub")
-        hub.HfApi = lambda: types.SimpleNamespace(list_repo_files=lambda repo: ["README.md", "x-q8_0.gguf"])
-        hub.hf_hub_download = lambda repo_id, filename, local_dir, cache_dir: MODEL
-        with without("huggingface_hub", hub):
-            with self.assertRaisesRegex(ValueError, "0 files of a/b fit"):
-                llama_cpp.Llama.from_pretrained("a/b", "*f16.gguf")
-            llm = llama_cpp.Llama.from_pretrained("a/b", "*q8_0.gguf", n_ctx=64, verbose=False)
-        self.assertEqual(llm.model_path, MODEL)
-
-
-TOOLS = [{"type": "function", "function": {"name": "UserDetail", "parameters": {
-    "type": "object", "title": "UserDetail", "required": ["name", "age"],
-    "properties": {"name": {"title": "Name", "type": "string", "maxLength": 8},
-                   "age": {"title": "Age", "type": "integer", "minimum": 0, "maximum": 150}}}}}]
-
-
-class open_llama_closed:
-    """A Llama that is closed at the end."""
-
-    def __init__(self, **given):
-        self.given = given
-
-    def __enter__(self):
-        self.llm = open_llama(**self.given)
-        return self.llm
-
-    def __exit__(self, *_):
-        self.llm.close()
-
-
-class without:
-    """sys.modules with another module under a name; None: none."""
-
-    def __init__(self, name, module=None):
-        self.name, self.module = name, module
-
-    def __enter__(self):
-        self.before = sys.modules.get(self.name, self)
-        sys.modules[self.name] = self.module
-
-    def __exit__(self, *_):
-        del sys.modules[self.name]
-        if self.before is not self:
-            sys.modules[self.name] = self.before
 
 
 class Subjects(Shapes):
@@ -371,6 +200,15 @@ class Subjects(Shapes):
                 cache[(1, 2)] = llama_cpp.LlamaState([1, 2], None, 2, b"..", 2, 0)
                 self.assertNotIn(ids, cache)
 
+    def test_the_default_seed_is_random(self):
+        ids = self.llm.tokenize(PROMPT.encode())
+        with open_llama_closed() as llm:
+            self.assertGreater(len({tuple(itertools.islice(llm.generate(ids, temp=2.0), 8))
+                                    for _ in range(4)}), 1)
+            llm.set_seed(5)
+            self.assertEqual(len({tuple(itertools.islice(llm.generate(ids, temp=2.0), 8))
+                                  for _ in range(2)}), 1)
+
     def test_tokens_may_be_sent_into_generate(self):
         llm, ids = self.llm, self.llm.tokenize(PROMPT.encode())
         more = llm.tokenize(b" God said", add_bos=False)
@@ -503,6 +341,12 @@ class Subjects(Shapes):
             return llama, messages, given["temperature"]
         with open_llama_closed(chat_handler=handler) as llm:
             self.assertEqual(llm.create_chat_completion("said", temperature=0.5), (llm, "said", 0.5))
+            llm.chat_handler = None  # as programs do later
+            for name in None, "chatml", "zephyr":
+                llm.chat_format = name
+                said = llm.create_chat_completion([{"role": "user", "content": "Hi"}], max_tokens=1)
+                self.check_completion(said, chat=True)
+                self.assertEqual(llm.chat_format, name or "llama-2")
 
     def test_prompt_lookup(self):
         find = llama_speculative.LlamaPromptLookupDecoding.find_candidate_pred_tokens
@@ -529,6 +373,8 @@ class Subjects(Shapes):
             self.assertTrue(self.text(llm))
         with self.assertRaisesRegex(ValueError, "does not exist"):
             llama_cpp.Llama("no-such-file.gguf")
+        with self.assertRaisesRegex(ValueError, "Failed to load model"):
+            llama_cpp.Llama(os.path.abspath(__file__))
         for given in (dict(mirostat_mode=2), dict(typical_p=0.5), dict(suffix="end")):
             with self.subTest(given), self.assertRaisesRegex(NotImplementedError, next(iter(given))):
                 self.text(**given)
@@ -538,167 +384,73 @@ class Subjects(Shapes):
             self.assertEqual(llm.n_ctx(), 256)  # the model's
         with open_llama_closed(vocab_only=True) as llm:
             self.assertEqual(llm.detokenize(llm.tokenize(b"Moses")), b"Moses")
+            self.assertEqual(llm.metadata["general.architecture"], "llama")
+            with self.assertRaisesRegex(mnem.Error, "vocab_only"):
+                llm(PROMPT)
 
-    def test_a_closed_llama_says_so(self):
-        llm = open_llama()
-        llm.close()
-        llm.close()
+    def test_a_suffix_fills_in_the_middle(self):
+        keys = {f"tokenizer.ggml.fim_{part}_token_id": str(token)
+                for token, part in enumerate(("pre", "suf", "mid"), 5)}
+        for spm in False, True:
+            with open_llama_closed(spm_infill=spm) as llm:
+                left, right = (llm.tokenize(text, add_bos=False) for text in (b"In the", b"the earth"))
+                llm.metadata = keys
+                found = llm("In the", suffix="the earth", max_tokens=4)
+                parts = [[5, *left], [6, *right]]
+                ids = sum(parts[::-1] if spm else parts, []) + [7]
+                self.assertEqual(list(llm.eval_tokens)[:len(ids)], ids)
+                self.assertEqual(found["usage"]["prompt_tokens"], len(ids))
 
+    def test_tokenizers_of_one_s_own(self):
+        class Mine(llama_cpp.BaseLlamaTokenizer):
+            def tokenize(self, text, add_bos=True, special=True):
+                return own.tokenize(text, add_bos, special)
 
-STORED = os.path.join(ROOT, "tests", "data", "architectures")
+            def detokenize(self, tokens, prev_tokens=None, special=False):
+                return own.detokenize(tokens, special=special).upper()
 
+        own = self.llm.tokenizer()
+        with open_llama_closed(tokenizer=Mine()) as llm:
+            self.assertEqual(self.text(llm), self.text().upper())
 
-class Models(unittest.TestCase):
-    """Tiny ones with recurrent layers, with both kinds, and an encoder."""
+        class Words:  # as a tokenizer of the package transformers
+            def encode(self, text, add_special_tokens):
+                return [ord(letter) for letter in text]
 
-    def tokens(self, llm, ids, count=4):
-        return list(itertools.islice(llm.generate(ids, temp=0.0), count))
+            def decode(self, ids, skip_special_tokens):
+                return "".join(map(chr, ids))
 
-    def test_recurrent_models_reuse_and_restore(self):
-        ids = [5, 9, 13, 7, 21, 8]
-        for name in "mamba", "falcon_h1":
-            path = os.path.join(STORED, name + ".gguf")
-            given = dict(n_ctx=64, memory=ROOM, verbose=False)
-            with self.subTest(name):
-                fresh = llama_cpp.Llama(path, **given)
-                expected = self.tokens(fresh, ids)
-                self.assertEqual(self.tokens(fresh, ids), expected)  # held in part
-                other = self.tokens(fresh, [5, 9, 14, 7])
-                llm = llama_cpp.Llama(path, **given)
-                self.assertEqual(self.tokens(llm, [5, 9, 14, 7]), other)
-                llm.eval([3, 4])
-                llm.reset()
-                llm.eval(ids)
-                state = llm.save_state()
-                fresh.load_state(state)
-                self.assertEqual(fresh.n_tokens, len(ids))
-                self.assertEqual(self.tokens(fresh, ids), expected)
-                fresh.close()
+        other = llama_cpp.LlamaHFTokenizer(Words())
+        self.assertEqual(other.tokenize(b"ab"), [97, 98])
+        self.assertEqual(other.detokenize([98], prev_tokens=[97]), b"b")
+
+    def test_closed_llamas_leave_nothing(self):
+        grammar = llama_cpp.LlamaGrammar.from_json_schema('{"type": "object"}')
+
+        def live(close):
+            llm = open_llama()
+            stream = llm(PROMPT, max_tokens=50, stream=True, grammar=grammar)
+            next(stream)
+            state = llm.save_state()
+            next(stream)
+            llm.load_state(state)
+            if close:
                 llm.close()
+                llm.close()
+                stream.close()
+            return mnem_bytes()
 
-    def test_an_encoder_embeds(self):
-        path = os.path.join(STORED, "bert.gguf")
-        given = dict(n_ctx=64, memory=ROOM, verbose=False, embedding=True)
-        llm = llama_cpp.Llama(path, **given)
-        self.assertEqual(llm.pooling_type(), llama_cpp.LLAMA_POOLING_TYPE_MEAN)
-        texts = ["abc", "b a"]
-        together = llm.embed(texts)
-        self.assertEqual(together, [llm.embed(text) for text in texts])
-        self.assertEqual([len(one) for one in together], [llm.n_embd()] * 2)
-        llm.close()
-        llm = llama_cpp.Llama(path, pooling_type=llama_cpp.LLAMA_POOLING_TYPE_NONE, **given)
-        with self.assertRaisesRegex(NotImplementedError, "encoder"):
-            llm.embed("abc")
-        llm.close()
+        def mnem_bytes():
+            with mnem.LLM(MODEL, memory=ROOM, ctx=64, load=False) as llm:
+                return llm.ledger.live
 
-    def test_ctrl_c_ends_a_call_and_the_llama_stays_usable(self):
-        with open_llama_closed() as llm:
-            whole = llm(PROMPT, max_tokens=12, temperature=0)["choices"][0]["text"]
-            main = threading.main_thread().ident
-            for _ in range(3):
-                timer = threading.Timer(0.05, lambda: signal.pthread_kill(main, signal.SIGINT))
-                with self.assertRaises(KeyboardInterrupt):
-                    timer.start()
-                    begin = time.monotonic()
-                    while time.monotonic() < begin + 20:  # more than one call, where they are short
-                        llm(PROMPT, max_tokens=0, temperature=0)
-                timer.join()
-                self.assertEqual(llm(PROMPT, max_tokens=12, temperature=0)["choices"][0]["text"], whole)
-            self.assertFalse(llm._steps.choices)
-
-    def test_a_forked_child_is_refused(self):
-        with open_llama_closed() as llm:
-            llm.eval([5, 6])
-            child = os.fork()
-            if child == 0:
-                try:
-                    llm(PROMPT)
-                except mnem.Error as error:
-                    os._exit(0 if "fork" in str(error) else 1)
-                os._exit(2)
-            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
-
-
-class Tools(Shapes):
-    @classmethod
-    def setUpClass(cls):
-        cls.llm = open_llama(n_ctx=512, chat_format="chatml")
-        cls.said = [{"role": "user", "content": "Jason is 25"}]
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.llm.close()
-
-    def answer_of(self, text, **given):
-        """An answer that a grammar makes certain."""
-        grammar = llama_cpp.LlamaGrammar.from_string("root ::= " + json.dumps(text))
-        return self.llm.create_chat_completion(self.said, tools=TOOLS, grammar=grammar, **given)
-
-    def test_calls_are_found_in_an_answer(self):
-        call = '{"name": "UserDetail", "arguments": {"name": "Jason", "age": 25}}'
-        for text, content in ((f"<tool_call>\n{call}\n</tool_call>", None), (call, None),
-                              (f"I look it up. <tool_call>{call}</tool_call>", "I look it up."),
-                              (f"[TOOL_CALLS][{call}]", None),
-                              (call.replace("arguments", "parameters"), None)):
-            choice = self.check_completion(self.answer_of(text), chat=True)
-            with self.subTest(text):
-                self.assertEqual(choice["finish_reason"], "tool_calls")
-                self.assertEqual(choice["message"]["content"], content)
-                found, = choice["message"]["tool_calls"]
-                self.assertEqual(json.loads(found["function"]["arguments"]), {"name": "Jason", "age": 25})
-                chunks = [chunk["choices"][0] for chunk in self.answer_of(text, stream=True)]
-                deltas = [chunk["delta"] for chunk in chunks]
-                self.assertEqual("".join(delta.get("content") or "" for delta in deltas).strip(), content or "")
-                streamed, = [one for delta in deltas for one in delta.get("tool_calls", [])]
-                self.assertEqual(streamed["function"], found["function"])
-                self.assertEqual(chunks[-1]["finish_reason"], "tool_calls")
-
-    def test_other_answers_are_texts(self):
-        for text in ("It is so.", '{"name": "Other", "arguments": {}}', "a < b <tool", "{ x"):
-            with self.subTest(text):
-                choice = self.check_completion(self.answer_of(text), chat=True)
-                self.assertEqual(choice["message"], {"role": "assistant", "content": text})
-                chunks = list(self.answer_of(text, stream=True))
-                self.assertEqual("".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks),
-                                 text)
-
-    def test_a_call_that_is_required(self):
-        found = self.llm.create_chat_completion(self.said, tools=TOOLS, tool_choice="required", seed=1,
-                                                max_tokens=160, temperature=0)
-        message = self.check_completion(found, chat=True)["message"]
-        for call in message["tool_calls"]:
-            self.assertEqual(sorted(json.loads(call["function"]["arguments"])), ["age", "name"])
-
-    def test_a_named_call_is_streamed(self):
-        given = dict(tools=TOOLS, tool_choice={"type": "function", "function": {"name": "UserDetail"}}, seed=1)
-        whole = self.llm.create_chat_completion(self.said, **given)["choices"][0]["message"]
-        chunks = list(self.llm.create_chat_completion(self.said, stream=True, **given))
-        pieces = [one["function"]["arguments"] for chunk in chunks
-                  for one in chunk["choices"][0]["delta"].get("tool_calls") or []]
-        self.assertEqual("".join(pieces), whole["tool_calls"][0]["function"]["arguments"])
-        self.assertEqual(chunks[-1]["choices"][0]["finish_reason"], "tool_calls")
-
-    def test_older_names_and_none(self):
-        functions = [TOOLS[0]["function"]]
-        found = self.llm.create_chat_completion(self.said, functions=functions, seed=1,
-                                                function_call={"name": "UserDetail"})
-        self.assertEqual(found["choices"][0]["message"]["function_call"]["name"], "UserDetail")
-        named = self.llm.create_chat_completion(self.said, tools=TOOLS, tool_choice="UserDetail", seed=1)
-        self.assertEqual(named["choices"][0]["message"], {**found["choices"][0]["message"], "tool_calls":
-                                                          named["choices"][0]["message"]["tool_calls"]})
-        with self.assertRaisesRegex(ValueError, "not found in tools"):
-            self.llm.create_chat_completion(self.said, functions=functions, function_call={"name": "X"})
-        found = self.llm.create_chat_completion(self.said, tools=TOOLS, tool_choice="none", max_tokens=4)
-        self.assertNotIn("tool_calls", found["choices"][0]["message"])
-
-    def test_a_conversation_with_calls_is_a_prompt(self):
-        said = self.said + [
-            {"role": "assistant", "content": None, "tool_calls": [
-                {"id": "1", "type": "function",
-                 "function": {"name": "UserDetail", "arguments": '{"name": "Jason", "age": 25}'}}]},
-            {"role": "tool", "tool_call_id": "1", "content": "saved"}]
-        found = self.llm.create_chat_completion(said, tools=TOOLS, max_tokens=4)
-        self.check_completion(found, chat=True)
+        before = live(True)
+        things = len(os.listdir("/proc/self/fd")), threading.active_count()
+        for i in range(10):
+            after = live(i % 2)
+            gc.collect()
+        self.assertLess(abs(after - before), 1 << 20)
+        self.assertEqual((len(os.listdir("/proc/self/fd")), threading.active_count()), things)
 
 
 if __name__ == "__main__":

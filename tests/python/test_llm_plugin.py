@@ -18,6 +18,15 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 MODEL = os.path.join(ROOT, "models", "mnem-kjv-5m-q8_0.gguf")
 
 
+class Files(unittest.TestCase):
+    def test_the_module_is_the_one_that_is_named(self):
+        folder = os.path.join(ROOT, "python", "llm-mnem")
+        with open(os.path.join(folder, "pyproject.toml"), encoding="utf-8") as file:
+            self.assertIn('mnem = "llm_mnem"', file.read())
+        with open(os.path.join(folder, "llm_mnem.py"), encoding="utf-8") as file:
+            compile(file.read(), "llm_mnem.py", "exec")
+
+
 @unittest.skipUnless(llm, "llm isn't installed")
 class Plugin(unittest.TestCase):
     @classmethod

@@ -71,6 +71,16 @@ class Place(unittest.TestCase):
         self.assertEqual(mnem.place([0, 2], [10, 4], [50, 50], gaps=[[(2, 4)], None]).peak, 50)
         self.assertEqual(mnem.place([0, 2], [10, 4], [50, 20], gaps=[[(2, 4, 0, 30)], None]).peak, 50)
 
+    def test_buffers_may_share_an_offset(self):
+        self.assertEqual(mnem.place([0, 1], [2, 3], [64, 64]).peak, 128)
+        found = mnem.place([0, 1], [2, 3], [64, 64], in_place=[None, 0])
+        self.assertEqual((found.peak, found.offsets), (64, [0, 0]))
+        found = mnem.place([0, 1, 0], [2, 3, 3], [64, 64, 64], same_as=[None, 0, None])
+        self.assertEqual((found.peak, found.offsets[0]), (128, found.offsets[1]))
+        for wrong in 1, 2, -1:
+            with self.assertRaisesRegex(ValueError, r"same_as\[1\] is"):
+                mnem.place([0, 1], [2, 3], [64, 64], same_as=[None, wrong])
+
     def test_a_capacity_too_small_is_no_error(self):
         found = mnem.place([0, 0], [1, 1], [100, 100], capacity=150)
         self.assertFalse(found.fits)
@@ -104,7 +114,8 @@ class Place(unittest.TestCase):
         begin = time.monotonic()
         with self.assertRaises(KeyboardInterrupt):
             timer.start()
-            mnem.place(lower, upper, size, seconds=300)
+            while time.monotonic() < begin + 100:  # more than one, where they are solved soon
+                mnem.place(lower, upper, size, seconds=300)
         timer.join()
         self.assertLess(time.monotonic() - begin, 100)
 

@@ -9,6 +9,7 @@ import mnem
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SNAPSHOTS = os.path.join(ROOT, "tests", "data", "snapshots")
+MODEL = os.path.join(ROOT, "models", "mnem-kjv-5m-q8_0.gguf")
 COMMAND = os.environ["MNEM_COMMAND"]
 
 
@@ -70,6 +71,30 @@ class Report(unittest.TestCase):
                 os.environ.pop("MNEM_HISTORY")
                 if old is not None:
                     os.environ["MNEM_HISTORY"] = old
+
+    def test_a_trace_of_this_process(self):
+        mnem.Budget("2G")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "run.pftrace")
+            with mnem.Trace(path) as trace:
+                with self.assertRaisesRegex(mnem.Error, "trace"):
+                    mnem.Trace(os.path.join(folder, "other.pftrace"))
+                with trace.span("all of it"), mnem.LLM(MODEL, memory="500M", ctx=64) as llm:
+                    llm.generate("In the", 4)
+                    trace.counter("held", 77)
+                trace.note("subject", "test")
+            trace.close()
+            with self.assertRaisesRegex(mnem.Error, "closed"):
+                trace.note("a", "b")
+            found = trace.report()
+            self.check(found, command(path))
+            self.assertEqual(trace.dropped, 0)
+            self.assertIn("weights", [at.kind for at in found.tags])
+            self.assertIn("all of it", [at.name for at in found.operators])
+            self.assertEqual(found.budget, 2 << 30)
+            self.assertEqual(found.metrics["samples_off"], 0)
+            with self.assertRaisesRegex(mnem.Error, "pftrace"):
+                mnem.Trace(os.path.join(folder, "run.txt"))
 
     def test_a_file_that_is_none_is_refused(self):
         with self.assertRaisesRegex(mnem.Error, "missing.pickle"):

@@ -1,4 +1,5 @@
 """mnem.train: the command's losses and files, a callback that ends a run, Ctrl-C, resume and refusals."""
+import gc
 import json
 import os
 import shutil
@@ -84,6 +85,14 @@ class Train(unittest.TestCase):
         longer = mnem.train(out=self.path("part"), resume=True, steps=8, memory=ROOM, threads=1)
         self.assertEqual((longer.steps, longer.losses[:6]), (8, whole.losses))
 
+    def test_held_out_text_is_measured_on_the_way(self):
+        whole, seen = self.small("whole"), []
+        part = self.small("part", evaluate_every=2, on_step=lambda at: seen.append(at.heldout_loss))
+        self.assertEqual(part.losses, whole.losses)
+        self.assertEqual([at for at, _ in part.heldout_losses], [2, 4, 6])
+        self.assertEqual(seen, [None, seen[1], None, seen[3], None, whole.heldout_loss])
+        self.assertGreater(seen[1], seen[5])
+
     def test_the_command_goes_on_with_a_run(self):
         whole = self.small("whole")
         self.small("part", on_step=lambda at: at.step < 3)
@@ -138,14 +147,78 @@ class Train(unittest.TestCase):
         self.assertEqual(content(self.path("own"), "tokens"), content(self.path("other"), "tokens"))
         given = mnem.train(chats, out=self.path("given"), **options)
         self.assertEqual(given.losses, done.losses)
+        longer = mnem.train(out=self.path("given"), resume=True, steps=3, memory=ROOM, threads=1)
+        command("--resume", "-o", self.path("own"), "--steps", "3", "-t", "1")
+        self.assertEqual(losses(self.path("own")), longer.losses)
+
+    def test_records_are_the_commands(self):
+        with open(self.path("template.jinja"), "w", encoding="utf-8") as file:
+            file.write(TEMPLATE)
+        kinds = {
+            "alpaca": [{"instruction": f"Name {n}", "input": "a king" if n % 2 else "", "output": "Saul"}
+                       for n in range(30)],
+            "dolly": [{"instruction": f"Name {n}", "context": "a king", "response": "Saul"} for n in range(30)],
+            "pairs": [{"question": f"Who is {n}?", "answer": "Saul"} for n in range(30)],
+            "sharegpt": [{"system": "Be brief.", "conversations": [{"from": "human", "value": f"Who is {n}?"},
+                                                                   {"from": "gpt", "value": "Saul"}]}
+                         for n in range(30)],
+            "lists": [[{"role": "user", "content": f"{n}?"}, {"role": "assistant", "content": "Saul"}]
+                      for n in range(30)],
+        }
+        for number, (name, given) in enumerate(kinds.items()):
+            data, own, other = self.path(name + ".json"), self.path(name), self.path(name + "-other")
+            with open(data, "w", encoding="utf-8") as file:
+                if number % 2:
+                    json.dump(given, file, indent=1)
+                else:
+                    file.write("".join(json.dumps(one) + "\n" for one in given))
+            mnem.train(data, init=MODEL, lora=1, steps=1, batch=1, memory=ROOM, threads=1, template=TEMPLATE,
+                       out=own)
+            command("-d", data, "--init", MODEL, "--lora", "1", "--template", self.path("template.jinja"),
+                    "--steps", "1", "-b", "1", "-t", "1", "-o", other)
+            self.assertEqual(content(own, "tokens"), content(other, "tokens"), name)
+
+    def test_texts_in_json_are_the_commands(self):
+        data = self.path("texts.jsonl")
+        with open(data, "w", encoding="utf-8") as file:
+            for n in range(300):
+                file.write(json.dumps({"text": f"The {n} sons of Noah\nwent forth."}) + "\n")
+        with open(self.path("small.json"), "w", encoding="utf-8") as file:
+            json.dump(SMALL, file)
+        done = mnem.train(data, config=SMALL, steps=2, memory=ROOM, threads=1, out=self.path("own"))
+        command("-d", data, "--config", self.path("small.json"), "--steps", "2", "-t", "1", "-o",
+                self.path("other"))
+        self.assertEqual(content(self.path("own"), "tokens"), content(self.path("other"), "tokens"))
+        self.assertEqual(done.losses, losses(self.path("other")))
 
     def test_a_run_that_does_not_fit_leaves_nothing(self):
         config = {**SMALL, "embd": 512, "layers": 16, "ff": 2048}
         with self.assertRaises(mnem.OverBudget) as refused:
             mnem.train(self.text, config=config, steps=1, out=self.path("out"), memory="200M", threads=1)
         self.assertFalse(os.path.exists(self.path("out")))
+        with self.assertRaisesRegex(ValueError, "need init"):
+            mnem.train([[{"role": "user", "content": "?"}]], out=self.path("out"), steps=1, memory=ROOM)
+        self.assertFalse(os.path.exists(self.path("out")))
         self.assertGreater(refused.exception.needed, refused.exception.budget)
         self.assertIsNotNone(refused.exception.least)
+
+    def test_descriptors_and_threads_go(self):
+        def fail(at):
+            raise KeyError(at.step)
+
+        def run(name):
+            self.small(name, steps=2)
+            with self.assertRaises(KeyError):
+                self.small(name + "-failed", on_step=fail)
+            with self.assertRaises(ValueError):
+                mnem.train(self.text, out=self.path(name + "-none"), config=SMALL, steps=0, memory=ROOM)
+            with self.assertRaises(mnem.Error):
+                mnem.train(self.text, init=self.text, out=self.path(name + "-init"), steps=1, memory=ROOM)
+            return len(os.listdir("/proc/self/fd")), threading.active_count()
+        first = run("first")
+        gc.collect()
+        self.assertEqual(run("second"), first)
+        self.assertFalse(os.path.exists(self.path("second-init")))
 
     def test_memory_is_a_share_beside_an_llm(self):
         with mnem.LLM(MODEL, memory=ROOM, ctx=64) as llm:

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ["MNEM_BUILD"]
 HERE = os.path.abspath(__file__)
-TREES = {"test_wheel.py", "test_declarations.py"}  # about the tree, not about what is installed
+TREES = {"test_wheel.py", "test_declarations.py", "test_examples.py", "test_llm_plugin.py"}  # about the tree, not about what is installed
 ASK = "import ensurepip, sys, venv; print('%d.%d' % sys.version_info[:2])"
 
 
@@ -68,8 +68,9 @@ def works(python, wheel, folder):
     own = os.path.join(os.path.dirname(at), "bin", "mnem")
     files = [path for path in sorted(glob.glob(os.path.join(os.path.dirname(HERE), "test_*.py")))
              if os.path.basename(path) not in TREES]
+    few = {"MNEM_LIVES": "4", "MNEM_OPTIONS": "2"}  # as this build's own tests run more of them
     for path in files:
-        run([here, path], env=clean(MNEM_COMMAND=own, CC=os.environ.get("CC", "cc")), cwd=folder)
+        run([here, path], env=clean(MNEM_COMMAND=own, CC=os.environ.get("CC", "cc"), **few), cwd=folder)
     return len(files)
 
 

@@ -109,6 +109,23 @@ mnem_status mnem_saved_open(mnem_engine *e, int fd, uint64_t offset, mnem_saved 
     return mnem__saved_open(e, fd, offset, saved);
 }
 
+static mnem_status read_ids(const mnem_saved *saved, int32_t at, int32_t count, int32_t *ids,
+                            mnem__checksum *sum) {
+    const uint64_t bytes = (uint64_t)count * sizeof *ids;
+    MNEM__TRY(mnem__saved_read(
+        saved->fd, saved->offset + sizeof(mnem__saved_header) + (uint64_t)at * sizeof *ids, ids,
+        bytes));
+    mnem__checksum_add(sum, ids, bytes);
+    return MNEM_OK;
+}
+
+mnem_status mnem_saved_ids(const mnem_saved *saved, int32_t *ids) {
+    mnem__checksum sum;
+    mnem__checksum_init(&sum);
+    MNEM__TRY(read_ids(saved, 0, saved->length, ids, &sum));
+    return mnem__checksum_get(&sum) == saved->ids_checksum ? MNEM_OK : damaged("the text");
+}
+
 mnem_status mnem_saved_common(const mnem_saved *saved, const int32_t *ids, int32_t n,
                               int32_t *common) {
     int32_t block[512], alike = 0;
@@ -118,10 +135,7 @@ mnem_status mnem_saved_common(const mnem_saved *saved, const int32_t *ids, int32
     *common = 0;
     for (int32_t at = 0; at < saved->length; at += BLOCK) {
         const int32_t count = mnem__min_i32(BLOCK, saved->length - at);
-        MNEM__TRY(mnem__saved_read(
-            saved->fd, saved->offset + sizeof(mnem__saved_header) + (uint64_t)at * sizeof *ids,
-            block, (size_t)count * sizeof *ids));
-        mnem__checksum_add(&sum, block, (size_t)count * sizeof *ids);
+        MNEM__TRY(read_ids(saved, at, count, block, &sum));
         for (int32_t i = 0; i < count && alike == at + i && alike < n; i++)
             alike += block[i] == ids[alike];
     }

@@ -198,6 +198,31 @@ static void tokens_in_common_are_counted(void **state) {
     close(fd);
 }
 
+static void tokens_are_read_back_or_refused_where_they_are_damaged(void **state) {
+    (void)state;
+    engine_case c;
+    mnem_saved saved;
+    int32_t ids[LENGTH], refused = 0;
+    const int fd = new_file();
+    open_case(&c, LLAMA, MNEM_KV_F16, 64);
+    save(&c, 150, 0, fd, 0);
+    must(mnem_saved_open(c.engine, fd, 0, &saved));
+    assert_int_equal(saved.length, 150);
+    for (off_t at = -1; at < 1000; at += at < 0 ? 1 : 7) {
+        uint8_t byte;
+        if (at >= 0) assert_int_equal(pread(fd, &byte, 1, at), 1);
+        if (at >= 0) assert_int_equal(pwrite(fd, &(uint8_t){byte ^ 4}, 1, at), 1);
+        const mnem_status status = mnem_saved_ids(&saved, ids);
+        if (status == MNEM_OK) assert_memory_equal(ids, text, 150 * sizeof *ids);
+        if (status != MNEM_OK) assert_int_equal(status, MNEM_BAD_FILE);
+        refused += status != MNEM_OK;
+        if (at >= 0) assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+    }
+    assert_true(refused > 10);
+    engine_case_close(&c);
+    close(fd);
+}
+
 /* ---- beside steps ---- */
 
 typedef struct mover {
@@ -268,6 +293,7 @@ int main(void) {
         cmocka_unit_test(only_pages_from_there_on_are_moved),
         cmocka_unit_test(a_save_begins_at_a_page),
         cmocka_unit_test(tokens_in_common_are_counted),
+        cmocka_unit_test(tokens_are_read_back_or_refused_where_they_are_damaged),
         cmocka_unit_test(a_thread_moves_pages_beside_steps),
     };
     return cmocka_run_group_tests(tests, fill_text, NULL);
