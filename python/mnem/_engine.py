@@ -68,15 +68,20 @@ class Engine:
         self.open_template()
         self.open_adapters()
         self.reserve()
-        self.options.budget_bytes = share.plan_bytes()
-        try:
-            check(lib.mnem_engine_plan_make(self.model, C.byref(self.options), C.byref(self.plan)))
-        except OverBudget as refusal:
-            refusal.knob = knob_of(self.plan.knob)
-            if self.plan.needed_bytes:
-                share.explain(refusal, self.plan.needed_bytes)
-            raise
+        share.opened()
+        self.share = share
+        self.make_plan(self.plan)
         self.sequences = Sequences(self, self.plan.sequences)
+
+    def make_plan(self, plan):
+        self.options.budget_bytes = self.share.plan_bytes()
+        try:
+            check(lib.mnem_engine_plan_make(self.model, C.byref(self.options), C.byref(plan)))
+        except OverBudget as refusal:
+            refusal.knob = knob_of(plan.knob)
+            if plan.needed_bytes:
+                self.share.explain(refusal, plan.needed_bytes)
+            raise
 
     def refuse(self, share, refusal):
         """Where not even the model's tables have room: opens it again, beyond the budget, for the
@@ -127,13 +132,18 @@ class Engine:
     def load(self, job):
         if self.engine:
             return
-        progress = Progress(job)
-        self.options.progress = progress.options
+        self.progress = Progress(job)  # which the library may call as long as there is the engine
+        self.options.progress = self.progress.options
         try:
             check(lib.mnem_engine_create(self.model, C.byref(self.options), C.byref(self.plan),
                                          C.byref(self.engine)))
+        except OverBudget:
+            with process.lock:  # others took what the plan had: the refusal of a plan made now has numbers
+                self.share.moved()
+                self.make_plan(D.mnem_engine_plan())
+            raise
         finally:
-            progress.end()
+            self.progress.end()
             self.options.progress = D.mnem_progress()
         self.release()
         log("%s is loaded: %s", self.path, self.plan.why.decode(errors="replace"))

@@ -93,7 +93,7 @@ class Options(unittest.TestCase):
                     text = llm.generate(prompt, words[words.index("-n") + 1], **sampling)
                 self.assertEqual(text.tokens, [line["token"] for line in said if line["type"] == "token"])
                 lengths.add(len(text.tokens))
-        self.assertGreater(len(lengths), min(CASES, 20) // 3)
+        self.assertGreater(len(lengths), min(CASES, 20) // 4)
 
     def same_refusal(self, draw, given, words):
         """One that is refused by both with the same bytes for the model."""
@@ -126,7 +126,7 @@ class Options(unittest.TestCase):
                 theirs = found and (found[1], int(found[2]) if found[2].isdigit() else found[2])
                 self.assertEqual(knob, theirs, said)
                 knobs.add(knob)
-        self.assertGreater(len(knobs), 1)
+        self.assertGreater(len(knobs), CASES // 10)
 
 
 if __name__ == "__main__":
