@@ -1,4 +1,4 @@
-/* ask_infill.c: a hole between two texts: POST /infill of llama.cpp, and `suffix` of other routes. */
+/* ask_infill.c: a hole between two texts: POST /infill, and `suffix` of other routes. */
 #include <stdio.h>
 #include <string.h>
 
