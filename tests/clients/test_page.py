@@ -2,6 +2,7 @@
 folder for pictures to look at."""
 import json
 import os
+import re
 import shutil
 import subprocess
 
@@ -63,6 +64,8 @@ def test_escape_stops_and_new_forgets(browser, address):
     page.wait_for_selector(".turn.assistant .body:not(:empty)", timeout=60000)
     page.keyboard.press("Escape")
     page.locator("#send", has_text="Send").wait_for()
+    if page.query_selector(".turn.assistant .note"):  # it may have ended before
+        assert re.search(r"\btokens? out|tokens in", page.inner_text(".turn.assistant .note"))
     page.click("#fresh")
     assert page.query_selector_all(".turn") == []
     assert said == []
@@ -75,6 +78,30 @@ def test_nothing_is_wider_than_the_window(browser, address, width, height):
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert said == []
     keep(page, f"width_{width}.png")
+
+
+def numbers(page, selector):
+    return [int(re.match(r"[\d,]+", text)[0].replace(",", "")) for text in page.locator(selector).all_inner_texts()]
+
+
+def test_the_meters_fit_and_the_pages_are_all(browser, address):
+    page, _, _ = show(browser, address)
+    page.wait_for_selector("#map .row")
+    assert page.evaluate("meters.scrollHeight <= meters.clientHeight")
+    shared = "shared" in page.inner_text("#mapkey")  # those count in each of their sequences
+    assert shared or sum(numbers(page, "#map .n")) == numbers(page, "#mapkey span:last-child")[0]
+    keep(page, "meters.png")
+
+
+def test_the_meters_are_asked_when_an_answer_begins_and_ends(browser, address):
+    page, _, asked = show(browser, address)
+    page.clock.install()  # no timer of its own asks
+    served(page, ["one"])
+    page.wait_for_timeout(100)
+    before = sum(url.endswith("/page.json") for url in asked)
+    ask(page, "a", ["a", "one"])
+    page.wait_for_timeout(100)
+    assert sum(url.endswith("/page.json") for url in asked) > before
 
 
 def test_the_map_and_the_memory_are_drawn(browser, address):

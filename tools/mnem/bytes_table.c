@@ -81,12 +81,23 @@ uint64_t tool_bytes_unaccounted(const mnem_ledger *ledger) {
     return seen > info.bytes_peak ? seen - info.bytes_peak : 0;
 }
 
+void tool_bytes_ledger_short(FILE *file, const mnem_ledger *ledger, uint64_t predicted_bytes,
+                             uint64_t kept_bytes) {
+    char peak[TOOL_TEXT], predicted[TOOL_TEXT], budget[TOOL_TEXT], size[TOOL_TEXT], kept[80] = "";
+    mnem_ledger_info info;
+    mnem_ledger_info_get(ledger, &info);
+    if (kept_bytes)
+        snprintf(kept, sizeof kept, ", and up to %s more for requests",
+                 tool_size(kept_bytes, size));
+    fprintf(file, "  the process's peak (VmHWM) was %s; predicted %s%s; budget %s\n",
+            tool_size(tool_peak_bytes(), peak), tool_size(predicted_bytes, predicted), kept,
+            tool_size(info.budget_bytes, budget));
+}
+
 void tool_bytes_ledger(FILE *file, const mnem_ledger *ledger, uint64_t predicted_bytes,
                        uint64_t kept_bytes) {
-    const uint64_t seen = tool_peak_bytes();
     mnem_ledger_info info;
     mnem_account_info account;
-    char peak[TOOL_TEXT], predicted[TOOL_TEXT], budget[TOOL_TEXT], size[TOOL_TEXT], kept[80] = "";
     mnem_ledger_info_get(ledger, &info);
     fprintf(file, "ledger%35s %11s %18s\n", "now", "peak", "peak, bytes");
     for (unsigned i = 0; mnem_ledger_account_get(ledger, i, &account); i++)
@@ -95,12 +106,7 @@ void tool_bytes_ledger(FILE *file, const mnem_ledger *ledger, uint64_t predicted
     ledger_row(file, "total", "", info.bytes_live, info.bytes_peak);
     const uint64_t beyond = tool_bytes_unaccounted(ledger);
     if (beyond) ledger_row(file, "unaccounted", "", 0, beyond);
-    if (kept_bytes)
-        snprintf(kept, sizeof kept, ", and up to %s more for requests",
-                 tool_size(kept_bytes, size));
-    fprintf(file, "  the process's peak (VmHWM) was %s; predicted %s%s; budget %s\n",
-            tool_size(seen, peak), tool_size(predicted_bytes, predicted), kept,
-            tool_size(info.budget_bytes, budget));
+    tool_bytes_ledger_short(file, ledger, predicted_bytes, kept_bytes);
 }
 
 json_t *tool_ledger_json(const mnem_ledger *ledger) {

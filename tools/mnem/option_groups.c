@@ -43,7 +43,8 @@ const tool_option tool_quiet_progress_options[] = {
 
 const tool_option tool_verbose_options[] = {
     {"verbose", 'v', NULL, TOOL_VALUE_FLAG, AT(verbose),
-     .help = "print the plan and the ledger as tables, which account for every byte"},
+     .help = "print the plan and the ledger as tables, which account for every byte; on a terminal "
+             "a summary of them"},
     {0},
 };
 

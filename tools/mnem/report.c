@@ -1,5 +1,6 @@
 /* report.c: the plan and the ledger as tables and as JSON. Names of JSON keys are stable. */
 #include <string.h>
+#include <unistd.h>
 
 #include "stage.h"
 
@@ -95,13 +96,16 @@ static void plan_experts(FILE *file, const mnem_engine_plan *p) {
 }
 
 static void plan_speed(FILE *file, const mnem_engine_plan *p, const tool_stage *stage) {
-    char text[160 + TOOL_NOTE], note[TOOL_NOTE];
+    char text[240 + TOOL_NOTE], note[TOOL_NOTE], disk[80] = "";
+    if (p->streamed && stage->profile.disk_bytes_per_s > 0)
+        snprintf(disk, sizeof disk, " from the disk (%.2g GB/s), more from the page cache",
+                 stage->profile.disk_bytes_per_s / 1e9);
     if (p->predicted_generate <= 0)
         snprintf(text, sizeof text, "%s", tool_speed_unknown(stage));
     else
-        snprintf(text, sizeof text, "about %.*f tokens/s, prompt %.*f tokens/s%s%s",
+        snprintf(text, sizeof text, "about %.*f tokens/s, prompt %.*f tokens/s%s%s%s",
                  p->predicted_generate < 100, p->predicted_generate, p->predicted_prompt < 100,
-                 p->predicted_prompt, *tool_profile_note(stage, note) ? "; " : "", note);
+                 p->predicted_prompt, disk, *tool_profile_note(stage, note) ? "; " : "", note);
     tool_wrap(file, "  speed    ", text);
 }
 
@@ -114,14 +118,18 @@ static tool_bytes bytes_of(const mnem_engine_plan *p, const tool_stage *stage) {
                         .budget_chosen = stage->budget_chosen};
 }
 
-/* All but the bytes. */
-static void plan_rest(FILE *file, const mnem_engine_plan *p, const tool_stage *stage) {
+/* All but the bytes and the advice. */
+static void plan_ways(FILE *file, const mnem_engine_plan *p, const tool_stage *stage) {
     plan_choice(file, p);
     plan_pages(file, p);
     plan_states(file, p, stage);
     if (*p->why) tool_wrap(file, "  weights  ", p->why);
     plan_experts(file, p);
     plan_speed(file, p, stage);
+}
+
+static void plan_rest(FILE *file, const mnem_engine_plan *p, const tool_stage *stage) {
+    plan_ways(file, p, stage);
     tool_advice(file, stage);
 }
 
@@ -159,7 +167,13 @@ static void report_line(FILE *file, const tool_stage *stage) {
     tool_wrap_dim(file, "", text);
 }
 
+/* On a terminal tables of every byte would push the answer off the screen. */
+static bool is_summary(FILE *file) {
+    return isatty(fileno(file));
+}
+
 void tool_report_start(const tool_stage *stage) {
+    const mnem_engine_plan *p = &stage->plan;
     if (stage->args->quiet || stage->args->json) return;
     if (!stage->args->verbose) {
         report_line(stderr, stage);
@@ -167,7 +181,13 @@ void tool_report_start(const tool_stage *stage) {
         return;
     }
     tool_report_model(stderr, stage);
-    tool_report_plan(stderr, &stage->plan, stage);
+    if (!is_summary(stderr)) {
+        tool_report_plan(stderr, p, stage);
+        return;
+    }
+    const tool_bytes bytes = bytes_of(p, stage);
+    tool_bytes_plan_short(stderr, &bytes);
+    plan_ways(stderr, p, stage);
 }
 
 static json_t *step_json(uint64_t bytes, double speed, const char *change) {
@@ -216,6 +236,16 @@ json_t *tool_report_plan_json(const mnem_engine_plan *p, const tool_stage *stage
 }
 
 /* ---- the ledger ---- */
+
+void tool_report_end(FILE *file, const tool_stage *stage) {
+    if (!is_summary(file)) {
+        tool_report_ledger(file, stage);
+        return;
+    }
+    tool_bytes_ledger_short(file, stage->ledger, stage->plan.peak_bytes - stage->kept_bytes,
+                            stage->kept_bytes);
+    tool_wrap(file, "  tables   ", "every byte by kind and tag: add 2> FILE, or use mnem plan -v");
+}
 
 void tool_report_ledger(FILE *file, const tool_stage *stage) {
     tool_bytes_ledger(file, stage->ledger, stage->plan.peak_bytes - stage->kept_bytes,

@@ -106,6 +106,8 @@ void tool_report_plan(FILE *file, const mnem_engine_plan *plan, const tool_stage
 /* The same in a few lines: the bytes of each kind, not of each part. */
 void tool_report_plan_short(FILE *file, const mnem_engine_plan *plan, const tool_stage *stage);
 void tool_report_ledger(FILE *file, const tool_stage *stage);
+/* The same at the end of a run; on a terminal just the peak. */
+void tool_report_end(FILE *file, const tool_stage *stage);
 json_t *tool_report_plan_json(const mnem_engine_plan *plan, const tool_stage *stage);
 
 /* ---- what would be faster (advice.c) ---- */

@@ -229,11 +229,13 @@ void tool_bytes_plan(FILE *file, const tool_bytes *bytes);
 /* The peak and the sum of each kind, in two or three lines. */
 void tool_bytes_plan_short(FILE *file, const tool_bytes *bytes);
 json_t *tool_bytes_json(const tool_bytes *bytes); /* the lines */
-/* Accounts now and at their peak, and the process beside them. */
 /* What the kernel counted at the process's peak beyond the ledger's. */
 uint64_t tool_bytes_unaccounted(const mnem_ledger *ledger);
 /* Its accounts, now and at their peaks, and the sums. */
 json_t *tool_ledger_json(const mnem_ledger *ledger);
+/* Accounts now and at their peak, and the process beside them; short: its last line only. */
+void tool_bytes_ledger_short(FILE *file, const mnem_ledger *ledger, uint64_t predicted_bytes,
+                             uint64_t kept_bytes);
 void tool_bytes_ledger(FILE *file, const mnem_ledger *ledger, uint64_t predicted_bytes,
                        uint64_t kept_bytes);
 

@@ -58,6 +58,9 @@ static void other_words_mean_the_same(void **state) {
             at = say("/?", "/system TEXT", at);
             at = say("/help", "/system TEXT", at);
             at = say("/he", "/system TEXT", at);
+            at = say("/help nothing", "/system TEXT", at);
+            at = say("/help set", "min-p", at);
+            at = say("/? /save", "/save FILE", at);
             at = say("/ledger", "code and libraries", at);
             at = hello(at);
             at = say("/clear", "/clear", at);
@@ -96,6 +99,9 @@ static void nothing_is_wider_than_80_columns(void **state) {
     chat_resize(80);
     const size_t from = at;
     at = say("/help", "stops an answer", at);
+    const size_t all = at;
+    at = say("/help set", "They are now:", at);
+    assert_null(strstr(screen + all, "/system TEXT"));
     at = say("/set what 3", "No option what", at);
     at = say("/set", "system", at);
     size_t column = 0;

@@ -132,6 +132,20 @@ static void plain_texts_are_not_broken(void **state) {
     if (!strstr(screen, text)) fail_msg("%s\nis not on the screen:\n%s", text, screen);
 }
 
+/* What -v says on a terminal leaves room for the answer; elsewhere it is tables. */
+static void verbose_is_a_summary_on_a_terminal(void **state) {
+    (void)state;
+    enum { ROWS = 24 };
+    CHAT("run", tool_model, "-p", "In the", "-n", "4", "--temp", "0", "-v", "--no-history");
+    assert_int_equal(chat_end(), 0);
+    int rows = 0;
+    for (const char *at = screen; (at = strchr(at, '\n')); at++) rows++;
+    assert_true(rows < ROWS);
+    assert_non_null(strstr(screen, "peak (VmHWM) was "));
+    assert_null(strstr(screen, "code and libraries"));
+    assert_non_null(strstr(screen, "mnem plan -v"));
+}
+
 /* Of a text that is longer than a screen, a terminal would show the end. */
 static void long_texts_go_through_the_pager(void **state) {
     (void)state;
@@ -166,6 +180,7 @@ int main(void) {
         cmocka_unit_test(lines_stay_lines),
         cmocka_unit_test(a_terminal_breaks_lines_at_words),
         cmocka_unit_test(plain_texts_are_not_broken),
+        cmocka_unit_test(verbose_is_a_summary_on_a_terminal),
         cmocka_unit_test(long_texts_go_through_the_pager),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

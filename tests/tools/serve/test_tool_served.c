@@ -366,6 +366,27 @@ static void a_dry_run_has_the_plan_of_the_start(void **state) {
     }
 }
 
+static int64_t planned(const char *memory, const char *context, const char *key) {
+    const tool_result r = RUN("serve", "--memory", memory, "-t", "1", "--ctx", context,
+                              "--parallel", "3", "--json", "--dry-run");
+    assert_int_equal(r.code, 0);
+    json_t *plan = tool_last_object(r);
+    const int64_t value = json_integer_value(json_object_get(plan, key));
+    json_decref(plan);
+    return value;
+}
+
+/* Of streamed weights, too, which take of a larger budget first. */
+static void the_budget_for_all_conversations_is_enough(void **state) {
+    (void)state;
+    if (!MNEM_RELEASE) skip(); /* sanitizers' own bytes differ from run to run */
+    for (int mib = 18; mib < 44; mib += 5) {
+        const int64_t all = planned(tool_memory((uint64_t)mib * MIB), "256", "memory_for_all");
+        if (!all) continue;
+        assert_true(planned(tool_bytes((uint64_t)all), "256", "kv_tokens") >= 3 * 256);
+    }
+}
+
 static void a_dry_run_is_refused_as_the_start_is(void **state) {
     (void)state;
     tool_result r = RUN("serve", "--memory", "1M", "--port", "0", "-t", "1");
@@ -416,6 +437,7 @@ int main(void) {
         cmocka_unit_test(many_conversations_take_what_their_plan_says),
         cmocka_unit_test(a_start_without_a_terminal_says_how_far_it_is),
         cmocka_unit_test(a_dry_run_has_the_plan_of_the_start),
+        cmocka_unit_test(the_budget_for_all_conversations_is_enough),
         cmocka_unit_test(a_dry_run_is_refused_as_the_start_is),
         cmocka_unit_test(a_dry_run_shows_conversations_without_listening),
     };

@@ -209,6 +209,18 @@ static void other_json_lines_are_named_by_their_key(void **state) {
     assert_int_equal(access(at("other"), F_OK), -1);
 }
 
+/* They are a part of the template, which the sample lets one check. */
+static void a_sample_shows_control_tokens(void **state) {
+    (void)state;
+    const char *template = tool_file(
+        "control.jinja", "{% for m in messages %}<{{ m.role }}>{{ m.content }}{{ eos_token }}"
+                         "{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}");
+    const char *data = tool_file("control.jsonl", two_turns);
+    const tool_result r = CHAT(data, at("control"), "--template", template, "--steps", "1");
+    succeed(r);
+    assert_non_null(strstr(r.err, "sample: \"<user>one<|endoftext|><assistant>\""));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_answers_count),
@@ -219,6 +231,7 @@ int main(void) {
         cmocka_unit_test(wrong_conversations_are_named_by_their_line),
         cmocka_unit_test(chat_data_says_what_it_wants),
         cmocka_unit_test(other_json_lines_are_named_by_their_key),
+        cmocka_unit_test(a_sample_shows_control_tokens),
     };
     return cmocka_run_group_tests(tests, make_base, NULL);
 }

@@ -99,6 +99,17 @@ static void samples_are_printable_whatever_was_learned(void **state) {
     assert_printable(r.err);
 }
 
+static void an_empty_sample_prints_none(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        const tool_result r =
+            TRAIN("--data", at("text.txt"), "--config", at("config.json"), "--out",
+                  at(i ? "silent" : "spoken"), "--steps", "3", "--sample", i ? "" : "and", "-v");
+        succeed(r);
+        assert_int_equal(strstr(r.err, "sample: ") == NULL, i);
+    }
+}
+
 /* ---- what contradicts ---- */
 
 #define FROM(model, ...)                                                                           \
@@ -243,6 +254,7 @@ int main(void) {
         cmocka_unit_test(text_in_latin_1_is_learned_with_a_word),
         cmocka_unit_test(text_in_utf_8_is_text),
         cmocka_unit_test(samples_are_printable_whatever_was_learned),
+        cmocka_unit_test(an_empty_sample_prints_none),
         cmocka_unit_test(a_shape_other_than_the_models_is_refused_with_both),
         cmocka_unit_test(text_from_standard_input_is_kept_for_resuming),
         cmocka_unit_test(a_table_is_refused_with_the_way_to_json_lines),

@@ -389,7 +389,7 @@ static int verb_serve(const tool_args *args) {
     const bool in_order = s->engine || !tool_ranks();
     if (code == TOOL_INTERRUPTED && atomic_load(&s->draining) && in_order) code = TOOL_OK;
     stop(s);
-    if (s->engine && args->verbose && !args->quiet) tool_report_ledger(stderr, &s->stage);
+    if (s->engine && args->verbose && !args->quiet) tool_report_end(stderr, &s->stage);
     if (s->scheduler && code == TOOL_OK) keep(s);
     take_down(s);
     code = tool_stage_end_trace(&s->stage, code);

@@ -388,8 +388,8 @@ static const tool_option options[] = {
      .help = "seed of the initial weights, the order of the text and dropout (default: 1)"},
     {"sample", 0, "TEXT", TOOL_VALUE_TEXT, AT(sample),
      .help =
-         "prompt of the sample texts that are printed during the run (default: the beginning of "
-         "the held-out text)"},
+         "prompt of the sample texts that are printed during the run; an empty TEXT (\"\") prints "
+         "none (default: the beginning of the held-out text)"},
     {"dry-run", 0, NULL, TOOL_VALUE_FLAG, AT(dry_run),
      .help =
          "print the plan and what other budgets would allow (with -v every part in bytes, and all "

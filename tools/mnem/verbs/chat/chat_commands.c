@@ -58,7 +58,7 @@ static int command_stats(chat *c, const char *rest) {
 }
 
 static const chat_entry commands[] = {
-    {"/help", "/?", "", "show this list", command_help},
+    {"/help", "/?", "[COMMAND]", "show this list, or what one of them takes", command_help},
     {"/clear", "/reset", "", "begin the conversation again", command_clear},
     {"/system", NULL, "TEXT", "new instructions, without TEXT none; begins again", command_system},
     {"/set", NULL, "[OPTION VALUE]", "temp, tokens, verbose, ...; without OPTION shows them",
@@ -73,14 +73,30 @@ static const chat_entry commands[] = {
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
+static void show_command(const chat_entry *e) {
+    char name[64];
+    snprintf(name, sizeof name, "%s %s", e->name, e->value);
+    fprintf(stderr, "  %-21s %s\n", name, e->help);
+}
+
+static const chat_entry *find(const char *word, size_t n, int *like);
+
+/* "set", "/set" or "set temp"; false: there is no such command. */
+static bool help_of(const chat *c, const char *rest) {
+    char word[32];
+    int like;
+    const int n = snprintf(word, sizeof word, "/%.*s", (int)strcspn(rest, " "), rest);
+    const char *name = *rest == '/' ? word + 1 : word;
+    const chat_entry *e = n < (int)sizeof word ? find(name, strlen(name), &like) : NULL;
+    if (!e) return false;
+    show_command(e);
+    if (e->run == chat_set) chat_set_help(c);
+    return true;
+}
+
 static int command_help(chat *c, const char *rest) {
-    (void)c;
-    (void)rest;
-    for (int i = 0; i < COMMANDS; i++) {
-        char name[64];
-        snprintf(name, sizeof name, "%s %s", commands[i].name, commands[i].value);
-        fprintf(stderr, "  %-21s %s\n", name, commands[i].help);
-    }
+    if (*rest && help_of(c, rest)) return TOOL_OK;
+    for (int i = 0; i < COMMANDS; i++) show_command(&commands[i]);
     fputs("  /clear is also /reset, /help /?, and /quit /bye. Tab completes, Up recalls.\n"
           "  A pasted text is one message; so is what stands between \"\"\" and \"\"\", and a\n"
           "  line that ends with \\ goes on in the next. Ctrl-C stops an answer.\n",

@@ -49,6 +49,8 @@ void chat_complete(const char *before, tool_words *words);
 /* ---- /set and /show (chat_set.c) ---- */
 /* The words behind it; none shows the values. */
 int chat_set(chat *c, const char *words);
+/* What it takes, and what is set. */
+void chat_set_help(const chat *c);
 /* /show: the model, the parameters or the system text. */
 int chat_show(chat *c, const char *what);
 void chat_set_complete(const char *begun, size_t n, tool_words *words);

@@ -62,6 +62,19 @@ static void show(const chat *c) {
         fprintf(stderr, "  %-18s none\n", system_name);
 }
 
+void chat_set_help(const chat *c) {
+    for (const tool_option *row = tool_sampling_options; row->name; row++) {
+        char first[32];
+        snprintf(first, sizeof first, "  %-18s ", row->name);
+        tool_wrap(stderr, first, row->help);
+    }
+    fprintf(stderr,
+            "  %-18s longest answer in tokens; -1: no limit\n  %-18s instructions, as /system\n"
+            "  %-18s speed behind each answer; quiet turns it off\nThey are now:\n",
+            tokens_name, system_name, verbose_name);
+    show(c);
+}
+
 /* Within [least, most], and whole where the row counts; false: it has been told. */
 static bool read_value(const tool_option *row, const char *text, double *value) {
     const bool whole = row->kind != TOOL_VALUE_FLOAT;

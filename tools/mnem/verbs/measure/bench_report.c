@@ -37,8 +37,6 @@ static void print_beside(const char *text) {
 static void print_fraction(const bench *b, double rate) {
     char text[160];
     const double part = fraction(b, rate);
-    if (tool_profile_is_loaded(&b->age) && !bench_is_beaten(b))
-        print_beside("the read bandwidth was measured under load; see --refresh");
     snprintf(text, sizeof text, "%.0f %% of read bandwidth%s", 100 * part,
              bench_is_beaten(b) ? " (the profile is too low)"
              : part > 1         ? " (caches help)"
@@ -91,6 +89,8 @@ static void print_age(const tool_profile_age *age) {
     snprintf(text, sizeof text, "%s%s, %s", *when ? "measured " : "measured at an unknown time",
              when, load);
     print_beside(text);
+    if (tool_profile_is_loaded(age))
+        print_beside("under load, so it is too low: measure again with --refresh");
 }
 
 static void print_machine(const bench *b) {

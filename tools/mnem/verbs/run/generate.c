@@ -217,7 +217,7 @@ void tool_generator_end(FILE *file, const tool_generator *g) {
         return;
     }
     fputc('\n', file);
-    tool_report_ledger(file, g->stage);
+    tool_report_end(file, g->stage);
     tool_generator_report(file, g);
 }
 

@@ -354,7 +354,7 @@ static void report(const tool_several *s) {
                  s->list.count, tool_s((uint64_t)s->list.count), s->together,
                  (unsigned long long)s->tokens, rate < 100, rate,
                  tool_size(tool_peak_bytes(), size));
-        if (stage->args->verbose) tool_report_ledger(stderr, stage);
+        if (stage->args->verbose) tool_report_end(stderr, stage);
         tool_wrap_dim(stderr, "", text);
     }
 }

@@ -148,12 +148,52 @@ static int plan(serve *s) {
     return tool_fail_needs(least_of(needed, s->budget_bytes), s->budget_bytes, stage->plan.knob);
 }
 
+/* ---- the budget for all ---- */
+
+/* Tokens for which a plan has no pages, if all conversations had their full length. */
+static int64_t lacking(const serve *s, const mnem_engine_plan *p) {
+    return (int64_t)s->parallel * p->context - (int64_t)p->pages * p->page_tokens;
+}
+
+/* The plan of this context with another budget, of which the server's parts are larger, too. */
+static bool plan_with(serve *s, uint64_t budget, mnem_engine_plan *with) {
+    mnem_engine_options o = s->stage.options;
+    api_options parts;
+    const uint64_t more = serve_parts(budget, &parts) - serve_parts(s->budget_bytes, &parts);
+    o.context = s->stage.plan.context;
+    return mnem_ledger_budget_set(s->stage.ledger, budget - more) == MNEM_OK &&
+           mnem_engine_plan_make(s->stage.model, &o, with) == MNEM_OK;
+}
+
+/* A budget that has pages for all conversations at full length. It is found by planning, because
+ * larger parts, and weights that are streamed now, take of a larger one before pages do. Of states,
+ * ranks and devices none is named. */
+static void find_budget_of_all(serve *s) {
+    enum { TRIES = 16 };
+    mnem_engine_plan with = s->stage.plan;
+    uint64_t budget = s->budget_bytes;
+    s->all_bytes = 0;
+    if (!budget || with.states > 0 || !with.page_tokens || s->stage.options.comm ||
+        s->stage.device || s->stage.transformer.encoder)
+        return;
+    const uint64_t token_bytes = with.page_bytes / (uint64_t)with.page_tokens;
+    for (int i = 0; i < TRIES && lacking(s, &with) > 0; i++) {
+        budget += (uint64_t)lacking(s, &with) * token_bytes + (256 << 10);
+        if (!plan_with(s, budget, &with)) break;
+    }
+    if (lacking(s, &with) <= 0 && budget > s->budget_bytes) s->all_bytes = budget;
+    s->all_streams = with.streamed;
+    (void)mnem_ledger_budget_set(s->stage.ledger, s->budget_bytes);
+}
+
 int serve_plan(serve *s) {
     int32_t parallel = s->stage.transformer.encoder ? 1 : serve_parallel_most(s->o);
     if (is_auto(s->o))
         while (parallel > 1 && !fits(s, parallel)) parallel /= 2;
     const mnem_status status = set_books(s, parallel);
-    return status == MNEM_OK ? plan(s) : tool_fail(status);
+    const int code = status == MNEM_OK ? plan(s) : tool_fail(status);
+    if (code == TOOL_OK) find_budget_of_all(s);
+    return code;
 }
 
 static mnem_status follow_scheduler(void *context, mnem_engine *engine) {
@@ -190,16 +230,6 @@ say(const serve *s, const char *lead, const char *format, ...) {
         tool_message("%s", text);
 }
 
-/* Of a larger budget states take a part before pages do. */
-static uint64_t budget_of_all(const serve *s) {
-    const mnem_engine_plan *p = &s->stage.plan;
-    const int64_t tokens = (int64_t)p->pages * p->page_tokens,
-                  whole = (int64_t)s->parallel * p->context;
-    if (tokens >= whole || !p->budget_bytes || p->states > 0 || !p->page_tokens) return 0;
-    return p->budget_bytes +
-           (uint64_t)(whole - tokens) * (p->page_bytes / (uint64_t)p->page_tokens);
-}
-
 static void say_states(const serve *s) {
     const mnem_engine_plan *p = &s->stage.plan;
     char size[TOOL_TEXT];
@@ -215,7 +245,7 @@ static void say_states(const serve *s) {
 
 static void say_conversations(const serve *s) {
     const mnem_engine_plan *p = &s->stage.plan;
-    char held[TOOL_TEXT], each[TOOL_TEXT], more[TOOL_TEXT];
+    char held[TOOL_TEXT], each[TOOL_TEXT], more[TOOL_TEXT], context[24];
     if (!p->page_tokens) return;
     if (s->stage.transformer.encoder) {
         say(s, "  server   ",
@@ -240,13 +270,15 @@ static void say_conversations(const serve *s) {
         s->parallel, tool_s((uint64_t)s->parallel), p->context, tool_exact((uint64_t)tokens, held),
         tool_size(bytes, each));
     say_states(s);
-    const uint64_t enough = budget_of_all(s);
+    const uint64_t enough = s->all_bytes;
     if (!enough) return;
-    mnem_size_budget(enough, more, sizeof more);
+    tool_budget_of_other(enough, more);
+    snprintf(context, sizeof context, p->context_fixed ? "" : " --ctx %d", p->context);
     say(s, "           ",
-        "for all %d conversations at full length, --memory %s is needed; with the present "
+        "for all %d conversations at full length%s, use --memory %s%s; with the present "
         "budget, long ones wait or are preempted",
-        s->parallel, more);
+        s->parallel, p->streamed && !s->all_streams ? " and all weights in memory" : "", more,
+        context);
 }
 
 /* Planned memory is touched before a weight is read: of a large server that takes many seconds. */
@@ -268,7 +300,7 @@ void serve_plan_say(const serve *s) {
 
 static json_t *plan_json(const serve *s) {
     const mnem_engine_plan *p = &s->stage.plan;
-    const uint64_t enough = budget_of_all(s);
+    const uint64_t enough = s->all_bytes;
     const int64_t tokens = (int64_t)p->pages * p->page_tokens;
     json_t *plan = tool_report_plan_json(p, &s->stage);
     json_t *more =

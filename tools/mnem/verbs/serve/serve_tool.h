@@ -57,6 +57,8 @@ typedef struct serve {
     mnem_scheduler *scheduler;
     uint64_t books_bytes, thread_bytes, connections_bytes; /* charged here; the last: dry run */
     uint64_t budget_bytes;                                 /* as it was asked for */
+    uint64_t all_bytes;    /* a budget for all conversations at full length; 0: there is none */
+    bool all_streams;      /* it, too, reads weights from disk */
     uint64_t absent_bytes; /* of connections that don't fit; 0: they do */
     pthread_t thread;
     bool started; /* the thread */

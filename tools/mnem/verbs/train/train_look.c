@@ -50,6 +50,7 @@ bool train_wants_look(const train_run *run, uint64_t step) {
 
 /* Half-way and at the end; at every look where --sample or -v was given. */
 static bool wants_sample(const train_run *run, int64_t step) {
+    if (!train_sample_wanted(run)) return false;
     return run->asked->sample || run->args->verbose || step >= run->config.steps ||
            step == look_every(run) * (VALIDATIONS / 2);
 }
@@ -150,7 +151,7 @@ static int64_t looks_of(const train_run *run, bool with_sample) {
     const int64_t half = every * (VALIDATIONS / 2);
     const int64_t between = every > 0 && before < last ? last / every - before / every : 0;
     if (!with_sample) return run->validation.count ? between + at_end : 0;
-    if (run->args->quiet) return 0;
+    if (!train_sample_wanted(run)) return 0;
     if (run->asked->sample || run->args->verbose) return between + at_end;
     return (before < half && half <= last) + at_end;
 }

@@ -11,7 +11,7 @@
 
 #include "verbs/train/train_tool.h"
 
-enum { SAMPLE_TOKENS = 48, SAMPLE_PROMPT = 16, SHOWN_PROMPT = 60, SHOWN_TEXT = 66 };
+enum { SAMPLE_TOKENS = 24, SAMPLE_PROMPT = 16, SHOWN_PROMPT = 60, SHOWN_TEXT = 66 };
 
 /* ---- text on a terminal ---- */
 
@@ -50,18 +50,26 @@ static bool is_inside(char c) {
     return ((unsigned char)c & 0xc0u) == 0x80;
 }
 
-/* Characters may be spread over tokens, so all of them are one text; at most `most` columns of
- * its end or its beginning. */
-static void print_quoted(const train_run *run, const int32_t *ids, int32_t n, size_t most,
-                         bool end) {
-    char text[(TRAIN_CHAT_SAMPLE + SAMPLE_TOKENS) * 16];
-    size_t used = 0, from = 0;
+typedef char sample_text[(TRAIN_CHAT_SAMPLE + SAMPLE_TOKENS) * 16];
+
+/* Characters may be spread over tokens, so all of them are one text; its bytes. Of conversations
+ * the control tokens are a part of it: they show how the template was applied. */
+static size_t join(const train_run *run, const int32_t *ids, int32_t n, sample_text text) {
+    size_t used = 0;
     for (int32_t i = 0; i < n; i++) {
-        const mnem_text piece = mnem_tokenizer_piece(run->tokenizer, ids[i], false);
-        if (piece.length > sizeof text - used) break;
+        const mnem_text piece = mnem_tokenizer_piece(run->tokenizer, ids[i], train_is_chat(run));
+        if (piece.length > sizeof(sample_text) - used) break;
         memcpy(text + used, piece.bytes, piece.length);
         used += piece.length;
     }
+    return used;
+}
+
+/* At most `most` columns of its end or its beginning. */
+static void print_quoted(const train_run *run, const int32_t *ids, int32_t n, size_t most,
+                         bool end) {
+    sample_text text;
+    size_t from = 0, used = join(run, ids, n, text);
     const size_t all = used;
     while (print_text(NULL, text + from, used - from) > most)
         if (end)
@@ -119,11 +127,21 @@ uint64_t train_sample_tokens(const train_run *run) {
     return (uint64_t)tokens;
 }
 
+/* More wouldn't be shown. */
+static bool is_enough(const train_run *run, const int32_t *ids, int32_t n) {
+    sample_text text;
+    return print_text(NULL, text, join(run, ids, n, text)) > SHOWN_TEXT;
+}
+
+bool train_sample_wanted(const train_run *run) {
+    return !run->args->quiet && !(run->asked->sample && !*run->asked->sample);
+}
+
 /* An answer ends where the model says so. A new seed of the sampler isn't needed: it goes on. */
 mnem_status train_sample(train_run *run) {
     int32_t ids[TRAIN_CHAT_SAMPLE + SAMPLE_TOKENS], n;
     const bool chat = train_is_chat(run);
-    if (run->args->quiet) return MNEM_OK;
+    if (!train_sample_wanted(run)) return MNEM_OK;
     mnem_status status = sample_prompt(run, ids, &n);
     const int32_t prompt = n;
     int32_t end = n + SAMPLE_TOKENS;
@@ -131,7 +149,9 @@ mnem_status train_sample(train_run *run) {
     train_slow slow;
     train_slow_begin(run, &slow, "sample");
     for (; n > 0 && n < end && status == MNEM_OK; n++) {
-        train_slow_step(&slow, (uint64_t)(n - prompt), (uint64_t)(end - prompt), "tokens");
+        if (is_enough(run, ids + prompt, n - prompt)) break;
+        train_slow_step(&slow, (uint64_t)(n - prompt), (uint64_t)(end - prompt),
+                        run->finished ? "tokens, Ctrl-C skips it" : "tokens");
         status = mnem_trainer_logits(run->trainer, ids, n, run->logits);
         if (status == MNEM_OK) ids[n] = mnem_sampler_choose(run->sampler, run->logits);
         if (status == MNEM_OK && chat && mnem_tokenizer_is_end(run->tokenizer, ids[n])) break;

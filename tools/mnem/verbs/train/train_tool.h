@@ -264,7 +264,9 @@ mnem_status train_teacher_load(train_run *run); /* and closes it, unless it is s
 void train_teacher_close(train_run *run);
 
 /* ---- train_sample.c ---- */
-/* A line on standard error, unless --quiet. */
+/* Neither --quiet nor an empty --sample was given. */
+bool train_sample_wanted(const train_run *run);
+/* A line on standard error, where it is wanted. */
 mnem_status train_sample(train_run *run);
 /* Tokens that run for one, or take as long. */
 uint64_t train_sample_tokens(const train_run *run);

@@ -80,7 +80,8 @@ async function answer(turns, turn, arriving) {
     if (!choice) continue;
     if (choice.finish_reason) why = choice.finish_reason;
     const delta = choice.delta || {};
-    if (!first && (delta.content || delta.reasoning_content)) first = performance.now();
+    if (delta.content || delta.reasoning_content) arriving.pieces++;
+    if (!first && arriving.pieces) { first = performance.now(); look(); }
     if (delta.reasoning_content) turn.thought = (turn.thought || "") + delta.reasoning_content;
     if (delta.content) turn.content += delta.content;
     arriving.more();
@@ -101,6 +102,7 @@ async function generate(before, draft) {
   const arriving = new Arriving(view), mine = asking = new AbortController();
   let failed = "";
   $("send").textContent = "Stop";
+  look();
   $("spoken").replaceChildren();
   say("");
   toEnd();
@@ -108,10 +110,11 @@ async function generate(before, draft) {
     await answer(turns, turn, arriving);
   } catch (e) {
     if (e.name !== "AbortError") failed = e instanceof TypeError ? "The server does not answer." : e.message;
-    else turn.note = "stopped";
+    else turn.note = "stopped" + (arriving.pieces ? `, about ${arriving.pieces} token${arriving.pieces > 1 ? "s" : ""} out` : "");
   }
   arriving.end();
   if (asking === mine) { asking = null; $("send").textContent = "Send"; }
+  look();
   if (!turn.content && !turn.thought) {
     if (failed || turn.note === "stopped") c.turns = before;
     if (chat === c) openChat(c);

@@ -57,32 +57,38 @@ function cells(n, color, most) {
   }
   return all;
 }
+const SQUARES = 100; /* more take more of the window than they tell */
+const pageCount = n => make("span", "n", `${number(n)} page${n === 1 ? "" : "s"}`);
 function drawMap(m) {
-  const rows = [], each = Math.max(1, Math.ceil(m.pages.all / 400));
+  const rows = [], each = Math.max(1, Math.ceil(m.pages.all / SQUARES));
   for (const [state, length, pages, own] of m.slots) {
     if (state === "free") continue;
     const row = make("div", "row"), map = make("div", "cells");
-    map.append(...cells(Math.ceil((pages - own) / each), STATES.shared, 400), ...cells(Math.ceil(own / each), STATES[state], 400));
-    row.append(make("span", "", state), map, make("span", "n", number(length)));
+    map.append(...cells(Math.ceil((pages - own) / each), STATES.shared, SQUARES), ...cells(Math.ceil(own / each), STATES[state], SQUARES));
+    row.append(make("span", "", state), map, pageCount(pages));
+    row.title = `${number(length)} tokens, ${number(pages - own)} of the pages shared`;
     rows.push(row);
   }
   const row = make("div", "row"), map = make("div", "cells");
-  map.append(...cells(Math.ceil(m.pages.free / each), STATES.free, 400));
-  row.append(make("span", "", "free"), map, make("span", "n", number(m.pages.free * m.page_tokens)));
+  map.append(...cells(Math.ceil(m.pages.free / each), STATES.free, SQUARES));
+  row.append(make("span", "", "free"), map, pageCount(m.pages.free));
   rows.push(row);
   $("map").replaceChildren(...rows);
-  $("mapkey").replaceChildren(...Object.keys(STATES).map(state => {
+  const used = new Set(["free", ...m.slots.map(([state]) => state)]);
+  if (m.slots.some(([, , pages, own]) => own < pages)) used.add("shared");
+  $("mapkey").replaceChildren(...Object.keys(STATES).filter(state => used.has(state)).map(state => {
     const e = make("span"), dot = make("i");
     dot.style.background = `var(${STATES[state]})`;
     e.append(dot, state);
     return e;
-  }), make("span", "", `a square is ${number(each * m.page_tokens)} tokens (${bytes(each * m.pages.bytes)})`));
+  }), make("span", "", `${number(m.pages.all)} pages of ${number(m.page_tokens)} tokens (${bytes(m.pages.bytes)}) in all` +
+    (each > 1 ? `; a square is ${number(each)} of them` : "")));
 }
 function drawTiles(m) {
   const found = m.looked_for ? (100 * m.found / m.looked_for).toFixed(0) + " %" : "–";
   $("tiles").replaceChildren(
-    tile(bytes(m.live), "memory in use"), tile(bytes(m.budget), "memory budget"), tile(bytes(m.resident_peak), "peak RSS"),
-    tile(m.rate.toFixed(1), "tokens per second, with prompts"), tile(number(m.tokens), "tokens generated"),
+    tile(bytes(m.live), "memory reserved"), tile(bytes(m.budget), "memory budget"), tile(bytes(m.resident_peak), "used so far (peak RSS)"),
+    tile(m.rate.toFixed(1), "tokens/s, with prompts"), tile(number(m.tokens), "tokens generated"),
     tile(number(m.prompt_tokens), "prompt tokens"), tile(found, "prefix cache hits"),
     tile(`${m.running} of ${m.parallel}`, "requests running"), tile(number(m.waiting), "requests waiting"),
     tile(number(m.preemptions), "preempted"), tile(m.step_ms.toFixed(0) + " ms", "last step"),
@@ -91,13 +97,18 @@ function drawTiles(m) {
 /* What the first view says of the server. */
 function drawFacts(m) {
   setText($("first_model"), m.model);
-  const facts = [["Model", m.model], ["Memory", `${bytes(m.live)} in use` + (m.budget ? ` of a budget of ${bytes(m.budget)}` : "")],
+  const facts = [["Model", m.model], ["Memory", `${bytes(m.live)} reserved` + (m.budget ? ` of a budget of ${bytes(m.budget)}` : "")],
     ["Context", `${number(m.context)} tokens for a conversation`], ["Requests", `up to ${m.parallel} at a time`]];
   const text = facts.map(fact => fact.join("")).join("");
   if ($("first_facts").textContent === text) return;
   $("first_facts").replaceChildren(...facts.flatMap(([name, value]) => [make("dt", "", name), make("dd", "", value)]));
 }
+/* Once a second; while an answer is on its way, as often as its text may change what is shown. */
+let looking = false, lookTimer = 0, columnAt = -1000;
 async function look() {
+  if (looking) return;
+  looking = true;
+  clearTimeout(lookTimer);
   try {
     const response = await fetch("/page.json", { headers: headers() });
     if (response.status === 401) throw new Error("this server needs an API key: see Settings");
@@ -106,6 +117,9 @@ async function look() {
     setText($("about"), `${m.model} · ${number(m.context)} tokens of context · ` + (m.ready ? m.draining ? "stopping"
       : "ready" : "loading …") + ` · ${m.version}`);
     drawFacts(m);
+    const now = performance.now();
+    if (now - columnAt < 900) history.pop(); /* a column is a second */
+    else columnAt = now;
     history.push(m);
     if (history.length > 300) history.shift();
     drawMemory();
@@ -114,7 +128,8 @@ async function look() {
   } catch (e) {
     setText($("about"), e instanceof TypeError ? "the server does not answer" : e.message);
   }
-  setTimeout(look, document.hidden ? 5000 : 1000);
+  looking = false;
+  lookTimer = setTimeout(look, document.hidden ? 5000 : asking ? 250 : 1000);
 }
 drawTheme();
 openChat(store.load(session.get("chat")) || newChat());

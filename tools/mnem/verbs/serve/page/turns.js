@@ -116,6 +116,7 @@ class Arriving {
     this.view = view;
     this.next = 0;
     this.asked = false;
+    this.pieces = 0; /* of text: a token each, but for those that wait for the rest of a character */
     view.filled = true;
     view.node.classList.add("open");
     view.rendered();
