@@ -102,8 +102,16 @@ static void put_call(tell_choice *c, const char *name, size_t n) {
     api_quote(list, name, n);
 }
 
+/* Between values a model may write lines, which would end that of the answer. */
 static void put_arguments(tell_choice *c, const char *bytes, size_t n) {
-    api_put(arguments_of(c), bytes, n);
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (bytes[i] != '\n' && bytes[i] != '\r') continue;
+        api_put(arguments_of(c), bytes + at, i - at);
+        api_say(arguments_of(c), " ");
+        at = i + 1;
+    }
+    api_put(arguments_of(c), bytes + at, n - at);
 }
 
 static void end_call(tell_choice *c) {
