@@ -116,8 +116,7 @@ static void put_arguments(tell_choice *c, const char *bytes, size_t n) {
 
 static void end_call(tell_choice *c) {
     api_text *arguments = arguments_of(c);
-    const call_state state = c->parser.state;
-    const bool whole = (state == CALL_DONE || state == CALL_COMMA) && arguments->length;
+    const bool whole = tell_call_is_whole(c) && arguments->length;
     api_say(&c->call_list, ",\"arguments\":");
     api_put(&c->call_list, whole ? arguments->bytes : "{}", whole ? arguments->length : 2);
     api_say(&c->call_list, "}}");
