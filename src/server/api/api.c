@@ -242,6 +242,10 @@ static void on_tick(void *context) {
     }
 }
 
+static const char *error_type(const char *path, int status) {
+    return strncmp(path, "/api/", 5) == 0 ? NULL : api_error_type(status);
+}
+
 http_handler api_handler(api *a) {
     return (http_handler){.context = a,
                           .on_gone = on_gone,
@@ -249,7 +253,7 @@ http_handler api_handler(api *a) {
                           .on_wake = on_wake,
                           .on_tick = on_tick,
                           .unknown_path = api_unknown_path,
-                          .error_type = api_error_type};
+                          .error_type = error_type};
 }
 
 /* ---- life ---- */

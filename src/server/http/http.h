@@ -64,8 +64,9 @@ typedef struct http_handler {
     void (*on_tick)(void *context); /* about once a second */
     /* What an answer of 404 says of a path; static storage, without quotes. NULL: "unknown path" */
     const char *(*unknown_path)(const char *path);
-    /* The "type" of an error with that status. NULL: one of two of OpenAI's */
-    const char *(*error_type)(int status);
+    /* The "type" of a path's error with that status; NULL from it: an error is its text alone, as
+     * Ollama's API has it. NULL: one of two of OpenAI's */
+    const char *(*error_type)(const char *path, int status);
 } http_handler;
 
 /* ---- the server ---- */
