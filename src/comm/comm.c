@@ -104,8 +104,9 @@ static mnem_status check(const mnem_comm *comm, int32_t peer, int32_t channel, s
             "comm: rank %d of %d can't exchange with rank %d: expected another rank, 0 to %d",
             comm->rank, comm->size, peer, comm->size - 1);
     if (channel < 0 || channel >= MNEM_COMM_CHANNELS_ALL)
-        return mnem__fail(MNEM_INVALID, "comm: channel %d does not exist, expected 0 to %d",
-                          channel, MNEM_COMM_CHANNELS_ALL - 1);
+        return mnem__fail(MNEM_INVALID,
+                          "comm: internal channel %d does not exist, expected 0 to %d", channel,
+                          MNEM_COMM_CHANNELS_ALL - 1);
     if (bytes > MNEM_COMM_BYTES_MAX)
         return mnem__fail(MNEM_INVALID, "comm: a message has %zu bytes, expected at most %d", bytes,
                           MNEM_COMM_BYTES_MAX);

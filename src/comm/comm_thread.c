@@ -107,10 +107,11 @@ static mnem_status check_here(const self *s, const mnem_comm_request *r) {
 
 static mnem_status deliver(world *w, mnem_comm_request *from, mnem_comm_request *to) {
     if (from->bytes > to->bytes) {
-        mnem__fail(MNEM_IO,
-                   "comm: rank %d sends %zu bytes on channel %d, where rank %d expects %zu (do all "
-                   "ranks run the same program?)",
-                   to->peer, from->bytes, from->channel, from->peer, to->bytes);
+        mnem__fail(
+            MNEM_IO,
+            "comm: rank %d sends %zu bytes on channel %d, where rank %d expects %zu: start the "
+            "same version of mnem with the same model and options on all ranks",
+            to->peer, from->bytes, from->channel, from->peer, to->bytes);
         char text[MNEM_COMM_TEXT_MAX];
         strncpy(text, mnem_last_error(), sizeof text - 1);
         text[sizeof text - 1] = 0;

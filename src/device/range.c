@@ -39,10 +39,11 @@ static mnem_status rows_grow(mnem_device *device, uint64_t end) {
     if (end <= device->granules_capacity) return MNEM_OK;
     uint64_t capacity = end < 2 * device->granules_capacity ? 2 * device->granules_capacity : end;
     if (end > MNEM__GRANULES_MAX)
-        return mnem__fail(MNEM_NO_MEMORY,
-                          "device %s: the request would make %llu granules in all, more than "
-                          "supported; free some first",
-                          device->backend->name, (unsigned long long)end);
+        return mnem__fail(
+            MNEM_NO_MEMORY,
+            "device %s: the request would make %llu granules in all, more than the limit "
+            "of %llu; free some first, or take fewer",
+            device->backend->name, (unsigned long long)end, (unsigned long long)MNEM__GRANULES_MAX);
     mnem__granule *rows = mnem__realloc("device", device->granules, capacity * sizeof *rows);
     if (!rows) return mnem__heap_status();
     memset(rows + device->granules_capacity, 0,

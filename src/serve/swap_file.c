@@ -147,7 +147,8 @@ static mnem_status check_named(int fd, const char *path) {
         (magic == SWAP_MAGIC || magic == CACHE_MAGIC))
         return MNEM_OK;
     return mnem__fail(MNEM_INVALID,
-                      "swap file: %s exists and is not a swap file of mnem; it was left unchanged",
+                      "swap file: %s exists and is not a swap file of mnem; it was left unchanged: "
+                      "give another path, or a folder",
                       path);
 }
 

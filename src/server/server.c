@@ -163,6 +163,11 @@ static mnem_status make_http(mnem_server *s, const mnem_server_options *o) {
                                    .handler = api_handler(s->api)};
     options.handler.routes = s->routes;
     const mnem_status status = http_server_create(&options, &s->http, &why);
+    if (status == MNEM_IO) {
+        char text[200];
+        snprintf(text, sizeof text, "server: can't listen: %s", why);
+        return mnem_error_set(status, text);
+    }
     if (status != MNEM_OK) return mnem_error_set(status, why);
     if (http_server_is_loopback(s->http) || o->key_count > 0 || o->no_auth) return MNEM_OK;
     return mnem_error_set(MNEM_INVALID,

@@ -50,7 +50,7 @@ static void over_budget_says_how_much_is_missing(void **state) {
     must(mnem_ledger_charge(ledger, MNEM_KIND_WEIGHTS, "matrices", 59 * MIB));
     assert_int_equal(mnem_ledger_charge(ledger, MNEM_KIND_KV, "pages", 8 * MIB), MNEM_OVER_BUDGET);
     assert_string_equal(mnem_last_error(), "kv pages: needs 8388608 bytes, but only 5242880 "
-                                           "of 67108864 are left (3145728 over)");
+                                           "of the budget of 67108864 are left (3145728 over)");
     mnem_ledger_info info = info_get(ledger);
     assert_int_equal(info.bytes_live, 59 * MIB);
     assert_int_equal(info.refusals, 1);
@@ -75,8 +75,10 @@ static void limits_of_kinds_and_tags_hold(void **state) {
     must(mnem_ledger_limit_set(ledger, MNEM_KIND_IO, "ring", 60));
     must(mnem_ledger_charge(ledger, MNEM_KIND_IO, "ring", 60));
     assert_int_equal(mnem_ledger_charge(ledger, MNEM_KIND_IO, "ring", 1), MNEM_OVER_BUDGET);
+    assert_non_null(strstr(mnem_last_error(), "0 of the account's limit of 60 are left"));
     must(mnem_ledger_charge(ledger, MNEM_KIND_IO, "other", 40));
     assert_int_equal(mnem_ledger_charge(ledger, MNEM_KIND_IO, "other", 1), MNEM_OVER_BUDGET);
+    assert_non_null(strstr(mnem_last_error(), "0 of the kind's limit of 100 are left"));
     assert_int_equal(mnem_ledger_limit_set(ledger, MNEM_KIND_IO, "ring", 59), MNEM_OVER_BUDGET);
     assert_int_equal(mnem_ledger_limit_set(ledger, MNEM_KIND_IO, NULL, 99), MNEM_OVER_BUDGET);
     must(mnem_ledger_limit_set(ledger, MNEM_KIND_IO, NULL, 0));
@@ -85,6 +87,7 @@ static void limits_of_kinds_and_tags_hold(void **state) {
     assert_int_equal(mnem_ledger_budget_set(ledger, 1099), MNEM_OVER_BUDGET);
     must(mnem_ledger_budget_set(ledger, 1100));
     assert_int_equal(mnem_ledger_charge(ledger, MNEM_KIND_KV, "a", 1), MNEM_OVER_BUDGET);
+    assert_non_null(strstr(mnem_last_error(), "0 of the budget of 1100 are left"));
     must(mnem_ledger_budget_set(ledger, 0));
     must(mnem_ledger_charge(ledger, MNEM_KIND_KV, "a", 1));
     sum_check(ledger);

@@ -181,9 +181,10 @@ static void what_is_larger_than_posted_fails_both(void **state) {
     must(mnem_comm_post(ranks[1], 2, 0, data, 4, &post));
     assert_int_equal(mnem_comm_send(ranks[2], 1, 0, data, 5, &send), MNEM_IO);
     assert_int_equal(mnem_comm_wait(ranks[1], &post, 1), MNEM_IO);
-    assert_string_equal(mnem_last_error(),
-                        "comm: rank 2 sends 5 bytes on channel 0, where rank 1 expects 4 "
-                        "(do all ranks run the same program?)");
+    assert_string_equal(
+        mnem_last_error(),
+        "comm: rank 2 sends 5 bytes on channel 0, where rank 1 expects 4: start the same "
+        "version of mnem with the same model and options on all ranks");
     assert_string_equal(mnem_comm_failure(ranks[2]), mnem_last_error());
     for (int i = 0; i < 3; i++) mnem_comm_destroy(ranks[i]);
 }

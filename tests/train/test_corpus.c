@@ -325,11 +325,11 @@ static void wide_tokens_are_read_and_bounded_by_the_vocabulary(void **state) {
     assert_int_equal(pwrite(fd, &bad, 4, sizeof(mnem__cache_head) + 8), 4);
     close(fd);
     assert_int_equal(mnem_corpus_read(corpus, 0, 4, out), MNEM_BAD_FILE);
-    assert_non_null(strstr(mnem_last_error(), "token 2, at byte 80"));
+    assert_non_null(strstr(mnem_last_error(), "token number 2 (from 0), at byte 80"));
     mnem_corpus_close(corpus);
     write_wide(ids, 4, 99999);
     assert_int_equal(try_open(&as_it_is), MNEM_BAD_FILE);
-    assert_non_null(strstr(mnem_last_error(), "token 3"));
+    assert_non_null(strstr(mnem_last_error(), "token number 3 "));
 }
 
 static void bad_sources_and_caches_are_named(void **state) {

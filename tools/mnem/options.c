@@ -46,8 +46,9 @@ const tool_variable tool_variables[] = {
      "shows help and mnem plan -v on a terminal a screen at a time; \"cat\": all at once"},
     {"LISTEN_FDS", "none", "mnem serve: number of sockets passed by the service manager"},
     {"LISTEN_PID", "none", "mnem serve: the process that LISTEN_FDS is meant for"},
+    {"OLLAMA_HOST", "none", "not used: mnem serve says so, and --host and --port set its address"},
     {"NOTIFY_SOCKET", "none",
-     "mnem serve: socket on which it notifies the service manager that it is ready"},
+     "mnem serve: socket on which it tells the service manager it is ready"},
 };
 const int tool_variables_count = sizeof tool_variables / sizeof tool_variables[0];
 
@@ -493,8 +494,7 @@ int tool_parse(int argc, char **argv, const tool_args **out) {
     if (code != TOOL_OK || args->help) return code;
     code = take_model(args);
     if (code == TOOL_OK) code = take_last(args);
-    if (code != TOOL_OK) return code;
-    if (args->operands < verb->about.least)
+    if (code == TOOL_OK && args->operands < verb->about.least)
         return tool_usage(verb->name, "%s needs %s", verb->name, verb->about.operands);
-    return TOOL_OK;
+    return code;
 }

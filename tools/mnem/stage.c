@@ -248,10 +248,12 @@ int tool_stage_needs_text(const tool_stage *stage) {
 }
 
 /* What to do about a pre-tokenizer that isn't known. */
-static void show_pre_names(void) {
+static void show_pre_names(bool given) {
     const char *names;
-    tool_message(
-        "add --pretokenizer NAME to choose a pre-tokenizer; names on one line are equivalent:");
+    tool_message(given ? "--pretokenizer takes one of these names; names on one line are "
+                         "equivalent:"
+                       : "add --pretokenizer NAME to choose a pre-tokenizer; names on one line are "
+                         "equivalent:");
     for (size_t i = 0; (names = mnem_tokenizer_pre_names(i)); i++) tool_message("  %s", names);
 }
 
@@ -260,8 +262,8 @@ int tool_pre_check(const char *pre) {
     for (size_t i = 0; pre && (names = mnem_tokenizer_pre_names(i)); i++)
         if (tool_has_word(names, pre, strlen(pre))) return TOOL_OK;
     if (!pre) return TOOL_OK;
-    const int code = tool_failed("pre-tokenizer '%s' is not supported", pre);
-    show_pre_names();
+    const int code = tool_failed("the pre-tokenizer '%s' that was asked for does not exist", pre);
+    show_pre_names(true);
     return code;
 }
 
@@ -272,8 +274,8 @@ int tool_stage_tokenizer(tool_stage *stage) {
     tool_stage_end(stage, "tokenizer");
     if (status == MNEM_OK) return TOOL_OK;
     const int code = tool_fail(status);
-    if (status == MNEM_UNSUPPORTED && strstr(mnem_last_error(), "pre-tokenizer '"))
-        show_pre_names();
+    if (status == MNEM_UNSUPPORTED && strstr(mnem_last_error(), "pre-tokenizer"))
+        show_pre_names(stage->asked->pre != NULL);
     return code;
 }
 

@@ -86,15 +86,17 @@ static account *account_of(mnem_ledger *ledger, mnem_kind kind, const char *tag)
 
 /* Which limit bytes would pass: its size and what is left of it. false when none. */
 static bool limit_passed(const mnem_ledger *ledger, const account *a, uint64_t bytes,
-                         uint64_t *limit, uint64_t *left) {
-    const uint64_t kind_limit = ledger->kind_limit[a->info.kind];
+                         uint64_t *limit, uint64_t *left, const char **whose) {
+    const uint64_t of_account = a->info.limit_bytes, of_kind = ledger->kind_limit[a->info.kind];
     const struct {
+        const char *whose;
         uint64_t limit, live;
-    } limits[] = {{a->info.limit_bytes ? a->info.limit_bytes : NO_LIMIT, a->info.bytes_live},
-                  {kind_limit ? kind_limit : NO_LIMIT, ledger->kind_live[a->info.kind]},
-                  {limit_of(ledger), ledger->live}};
+    } limits[] = {{"account's limit", of_account ? of_account : NO_LIMIT, a->info.bytes_live},
+                  {"kind's limit", of_kind ? of_kind : NO_LIMIT, ledger->kind_live[a->info.kind]},
+                  {"budget", limit_of(ledger), ledger->live}};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         *limit = limits[i].limit;
+        *whose = limits[i].whose;
         *left = limits[i].limit > limits[i].live ? limits[i].limit - limits[i].live : 0;
         if (bytes > *left) return true;
     }
@@ -139,24 +141,26 @@ uint64_t mnem__ledger_tell_begin(mnem_ledger *ledger) {
         if (ledger->accounts[i].info.bytes_live) tell_live(ledger, &ledger->accounts[i]);
     mnem__ledger_tell_sums(ledger);
     ledger->sampled = true;
-    const uint64_t budget = ledger->budget;
+    const uint64_t budget = ledger->budget == NO_LIMIT ? 0 : ledger->budget;
     pthread_mutex_unlock(&ledger->lock);
     mnem__event_sampler_set(mnem__ledger_tell_sample, ledger);
-    return budget == NO_LIMIT ? 0 : budget;
+    return budget;
 }
 
 static mnem_status charge_locked(mnem_ledger *ledger, account *a, uint64_t bytes) {
     uint64_t limit, left;
-    if (limit_passed(ledger, a, bytes, &limit, &left)) {
+    const char *whose;
+    if (limit_passed(ledger, a, bytes, &limit, &left, &whose)) {
         ledger->refusals++;
         ledger->refused = bytes;
         const bool whole = limit == limit_of(ledger);
         tell_refused(ledger, a, bytes, whole ? MNEM__REFUSED_CAPACITY : MNEM__REFUSED_LIMIT);
-        return mnem__fail(MNEM_OVER_BUDGET,
-                          "%s %s: needs %llu bytes, but only %llu of %llu are left (%llu over)",
-                          mnem_kind_text(a->info.kind), a->info.tag, (unsigned long long)bytes,
-                          (unsigned long long)left, (unsigned long long)limit,
-                          (unsigned long long)(bytes - left));
+        return mnem__fail(
+            MNEM_OVER_BUDGET,
+            "%s %s: needs %llu bytes, but only %llu of the %s of %llu are left (%llu over)",
+            mnem_kind_text(a->info.kind), a->info.tag, (unsigned long long)bytes,
+            (unsigned long long)left, whose, (unsigned long long)limit,
+            (unsigned long long)(bytes - left));
     }
     a->info.bytes_live += bytes;
     a->info.charges++;
@@ -194,15 +198,15 @@ typedef enum charge_origin { BY_CALLER, BY_PLAN, BY_LIBRARY } charge_origin;
 
 static mnem_status charge(mnem_ledger *ledger, mnem_kind kind, const char *tag, uint64_t bytes,
                           charge_origin origin) {
-    if ((unsigned)kind >= MNEM_KIND_COUNT || !tag || !*tag)
-        return mnem__fail(MNEM_INVALID,
-                          "ledger: kind %d or tag \"%.40s\" is invalid: expected a constant of "
-                          "mnem_kind and a text that isn't empty",
-                          (int)kind, tag ? tag : "");
+    if ((unsigned)kind >= MNEM_KIND_COUNT)
+        return mnem__fail(MNEM_INVALID, "ledger: kind %d is not one of mnem_kind", (int)kind);
+    if (!tag || !*tag)
+        return mnem__fail(MNEM_INVALID, "ledger: the tag is %s, expected a text that isn't empty",
+                          tag ? "empty" : "NULL");
     pthread_mutex_lock(&ledger->lock);
     if (origin != BY_PLAN) soft_call(ledger, bytes);
     account *a = account_of(ledger, kind, tag);
-    mnem_status status = charge_locked(ledger, a, bytes);
+    const mnem_status status = charge_locked(ledger, a, bytes);
     if (status == MNEM_OK && origin == BY_LIBRARY) a->library_live += bytes;
     pthread_mutex_unlock(&ledger->lock);
     return status;

@@ -49,8 +49,11 @@ mnem_status mnem__new_file_create(mnem__new_file *file, const char *path) {
     const size_t n = strlen(path);
     file->fd = -1;
     const size_t most = PATH_MAX - sizeof MNEM__NEW_FILE_END;
-    if (n == 0 || n > most)
-        return mnem__fail(MNEM_INVALID, "a path has %zu bytes, expected 1 to %zu", n, most);
+    if (n == 0) return mnem__fail(MNEM_INVALID, "the path of the file to write is empty; give one");
+    if (n > most)
+        return mnem__fail(MNEM_INVALID,
+                          "the path of the file to write has %zu bytes, expected at most %zu", n,
+                          most);
     MNEM__TRY(check_replaced(path));
     memcpy(file->path, path, n + 1);
     memcpy(file->temporary, path, n);

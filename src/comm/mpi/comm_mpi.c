@@ -114,7 +114,8 @@ static mnem_status use_credits(state *s, int to, int channel) {
         if (r->bytes > room)
             return mnem_comm_fail(s->comm,
                                   "comm: rank %d sends %zu bytes on channel %d, where rank %d "
-                                  "expects %u (do all ranks run the same program?)",
+                                  "expects %u: start the same version of mnem with the same "
+                                  "model and options on all ranks",
                                   s->rank, r->bytes, channel, to, room);
         l->first = (l->first + 1) % MNEM_COMM_POSTED_MAX;
         l->count--;

@@ -81,7 +81,10 @@ mnem_status mnem_engine_follow(mnem_engine *e) {
     const int32_t *order;
     mnem_status status = MNEM_OK;
     bool end = false;
-    if (!comm || e->relay.rank == 0)
+    if (!comm)
+        return mnem__fail(MNEM_INVALID, "engine: mnem_engine_follow needs an engine created with "
+                                        "options.comm; this one has none");
+    if (e->relay.rank == 0)
         return mnem__fail(MNEM_INVALID, "engine: mnem_engine_follow was called on rank 0; it is "
                                         "for the other ranks, which follow rank 0");
     while (status == MNEM_OK && !end) {

@@ -283,7 +283,8 @@ static mnem_status run_steps(mnem__run r, mnem_team *team) {
     run_walks(&r, team);
     give_back(&r);
     if (r.status == MNEM_CANCELLED)
-        return mnem__fail(MNEM_CANCELLED, "graph: stopped by the caller");
+        return mnem__fail(MNEM_CANCELLED,
+                          "graph: stopped, because args.cancel points to a number that isn't 0");
     return r.status;
 }
 

@@ -6,9 +6,11 @@ enum { EXPERTS_MAX = 512, WIDTH_MAX = 1 << 22 };
 /* Rows of each expert are packed 16 at a time. */
 static mnem_status check_rows(const mnem__key_reader *r, int32_t rows) {
     if (rows % MNEM_PACK_ROWS == 0) return MNEM_OK;
-    return mnem__fail(MNEM_UNSUPPORTED,
-                      "%s: key %s: is %d, expected a multiple of %d for a mixture of experts",
-                      r->model->path, r->key, rows, MNEM_PACK_ROWS);
+    return mnem__fail(
+        MNEM_UNSUPPORTED,
+        "%s: the width of an expert (key %s, or feed_forward_length where it is missing) is "
+        "%d, expected a multiple of %d",
+        r->model->path, r->key, rows, MNEM_PACK_ROWS);
 }
 
 /* Files of GLM-4.7-Flash say that they are deepseek2, and nothing of the function. Of models with

@@ -82,11 +82,12 @@ static mnem_status insert(mnem_imatrix *m, int64_t at, const char *tensor, int64
 
 static mnem_status refuse_shape(const char *tensor, int64_t matrices, int64_t columns) {
     char name[TEXT];
-    return mnem__fail(MNEM_INVALID,
-                      "tensor %s: has %lld matrices of %lld columns, expected at least 1 of each, "
-                      "and fewer than 2^63 numbers in all",
-                      mnem__gguf_printable(tensor, strlen(tensor), name, sizeof name),
-                      (long long)matrices, (long long)columns);
+    return mnem__fail(
+        MNEM_INVALID,
+        "imatrix: tensor %s: matrices is %lld and columns %lld, expected at least 1 for "
+        "both, and fewer than 2^63 numbers in all",
+        mnem__gguf_printable(tensor, strlen(tensor), name, sizeof name), (long long)matrices,
+        (long long)columns);
 }
 
 static mnem_status refuse_other(const char *tensor, int64_t matrices, int64_t columns,

@@ -72,8 +72,8 @@ static mnem_status take_own(kinds *k) {
                 "%s: per_layer_config: layer %lld has %g KV heads of %g numbers, but %s "
                 "%g of %g",
                 k->c->path, (long long)layer, heads, dim,
-                all ? "the first layer without a window" : "layers with a window have", heads_are,
-                dim_is);
+                all ? "the first layer without a window has" : "layers with a window have",
+                heads_are, dim_is);
     }
     return MNEM_OK;
 }
@@ -256,7 +256,8 @@ static mnem_status check_turned(const mnem__hf_config *c, int64_t layers) {
     for (int64_t i = 0; i < layers; i++) {
         const bool window = has_window(c, i);
         if (bases && isnan(number_at(bases, i)))
-            return mnem__hf_bad_number(c, "rope_theta", NAN, "a number for each layer");
+            return mnem__hf_bad_number(c, "rope_theta", NAN,
+                                       "a number, or a list with one for each layer");
         if (bases && number_at(bases, i) != mnem__hf_step_base(c, window))
             return mnem__fail(MNEM_UNSUPPORTED,
                               "%s: rope_theta: is %g in layer %d, but %g in others of its kind "

@@ -183,7 +183,7 @@ static mnem_status check_routers(const mnem__folder *folder, const mnem__hf_conf
         if (layer >= 0 && layer < layers && (layer % at[1] != at[0] || !(experts > 1)))
             return mnem__fail(
                 MNEM_BAD_FILE,
-                "%s: by the number of experts, expert_layer_period and expert_layer_offset "
+                "%s: by its number of experts, expert_layer_period and expert_layer_offset, "
                 "layer %ld has no experts, but the weights have its tensor %s",
                 c->path, layer, name);
     }

@@ -249,8 +249,8 @@ static mnem_status take_addeds(mnem__json *j, mnem__hf_vocab *v) {
         if (event == MNEM__JSON_LIST_END) return MNEM_OK;
         if (event != MNEM__JSON_OBJECT)
             return bad(
-                j,
-                "added_tokens must be a list of objects: the file is damaged; download it again");
+                j, "an element of added_tokens is not an object: the file is damaged; download it "
+                   "again");
         MNEM__TRY(take_added(j, v));
     }
 }

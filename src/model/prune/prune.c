@@ -191,8 +191,10 @@ static mnem_status write_compact(job *j, int64_t first) {
                                j->out + (uint64_t)row * j->row_to, to))
             return mnem__fail(
                 MNEM_BAD_FILE,
-                "prune: tensor %s: the rows from %lld on aren't 2:4 after rounding to %s; "
-                "choose F16 for the result, or leave compact out",
+                "prune: tensor %s: the rows from %lld on aren't 2:4 after rounding to %s, "
+                "so it can't be compact; choose another of Q4_0, Q8_0 and F16 for the result, or "
+                "leave "
+                "compact out",
                 j->cut.name, (long long)(first + row), mnem_type_get(j->cut.to)->name);
     return mnem__gguf_write_data(j->rewrite.writer, j->packed, (uint64_t)(to - j->packed));
 }

@@ -353,8 +353,9 @@ static mnem_status hand_out(mnem__weights *w, mnem_graph_expert *expert) {
             MNEM_NOT_READY,
             "weights: experts were requested, but the weights aren't loaded yet; load them first");
     if (e->want.at == e->want.count)
-        return mnem__fail(MNEM_INVALID, "weights: no expert is left to take: all that were "
-                                        "requested were taken; request the next ones first");
+        return mnem__fail(MNEM_INVALID,
+                          "weights: acquire: no expert is left: all that the last want "
+                          "named were handed out; call want for the next ones first");
     MNEM__TRY(wait_ready(w, &index));
     const mnem__matrix *gates = &w->matrices[e->gates[e->want.mixture]];
     const int32_t slot = find(e, e->want.mixture, e->want.number[index]);

@@ -18,7 +18,10 @@ static bool is_weight(const mnem_tensor *weight) {
 static mnem_status check_embed(const mnem_op_desc *desc) {
     const mnem_tensor *weight = &desc->in[0];
     if (!is_weight(weight))
-        return mnem__op_fail(MNEM_INVALID, desc, "in[0] must be [vocab, n], of a type for weights");
+        return mnem__op_fail(
+            MNEM_INVALID, desc,
+            "in[0] must have 2 dimensions, [vocab, n], and a type for weights (F32, F16, "
+            "BF16 or quantized), and not be sparse");
     if (!mnem__real_is(desc, &desc->out, 2) || desc->out.shape[1] != weight->shape[1])
         return mnem__op_fail(
             MNEM_INVALID, desc,

@@ -61,7 +61,7 @@ static mnem_status open_socket(http_server *s, const char **text) {
     }
     setsockopt(s->listen_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
     if (bind(s->listen_fd, &a.any, n) == 0 && listen(s->listen_fd, BACKLOG) == 0) return MNEM_OK;
-    *text = why("can't listen at this address");
+    *text = strerrordesc_np(errno);
     return MNEM_IO;
 }
 

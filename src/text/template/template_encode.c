@@ -71,10 +71,12 @@ static mnem_status add_ids(mnem_template *t, const int32_t *ids, size_t count) {
     const size_t before = t->id_count * sizeof *ids, bytes = count * sizeof *ids;
     if (count == 0) return MNEM_OK;
     if (t->bytes > t->options.bytes || before + bytes > t->options.bytes - t->bytes)
-        return mnem__fail(MNEM_OVER_BUDGET,
-                          "template: the tokens need more than the limit of %llu bytes of memory; "
-                          "use fewer or shorter messages",
-                          (unsigned long long)t->options.bytes);
+        return mnem__fail(
+            MNEM_OVER_BUDGET,
+            "template: the tokens of the rendered messages need more than the limit of "
+            "%llu bytes of memory; "
+            "use fewer or shorter messages",
+            (unsigned long long)t->options.bytes);
     int32_t *all = mnem__realloc("template", t->ids, before + bytes);
     if (!all) return mnem__heap_status();
     memcpy(all + t->id_count, ids, bytes);

@@ -274,6 +274,15 @@ FILTER(round) {
     return mnem__any_whole(in) ? mnem__any_int((int64_t)f) : mnem__any_float(f);
 }
 
+/* A text may be a number, too. */
+static _Noreturn void refuse_size(mnem_template *t, mnem__any in) {
+    if (in.kind == MNEM__ANY_TEXT)
+        mnem__template_refuse(t, "filesizeformat: the text '%.*s' is not a number",
+                              (int)(in.length < 64 ? in.length : 64), in.text);
+    mnem__template_refuse(t, "filesizeformat: expected a number, found a value of type %s",
+                          mnem__any_type(in));
+}
+
 FILTER(filesizeformat) {
     UNUSED(more);
     static const char prefixes[] = "kMGTPEZY";
@@ -281,9 +290,7 @@ FILTER(filesizeformat) {
     const double base = binary ? 1024 : 1000;
     double bytes, unit = base * base;
     char text[400];
-    if (!float_of(t, in, &bytes))
-        mnem__template_refuse(t, "filesizeformat: expected a number, found a value of type %s",
-                              mnem__any_type(in));
+    if (!float_of(t, in, &bytes)) refuse_size(t, in);
     if (bytes == 1) return mnem__any_word("1 Byte");
     if (bytes < base && !(fabs(bytes) < 1e18))
         mnem__template_refuse(t, "filesizeformat: the number is %g, expected one above -1e18",

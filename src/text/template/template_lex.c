@@ -295,9 +295,14 @@ static void count_bracket(mnem__lexer *l, char c) {
             bad(l, "more than 256 brackets are open, which is not supported");
         l->closing[l->brackets++] = close[p - open];
     } else if (strchr(close, c)) {
-        if (l->brackets == 0) bad(l, "a closing bracket has no open one");
-        if (l->closing[--l->brackets] != c)
-            bad(l, "a closing bracket does not match the last open one");
+        if (l->brackets == 0) bad(l, "a closing bracket has no open one: remove it, or open it");
+        const char wanted = l->closing[--l->brackets];
+        if (wanted != c) {
+            l->t->line = l->line;
+            mnem__template_fail(
+                l->t, MNEM_BAD_FILE,
+                "a closing bracket does not match the last open one, which needs '%c'", wanted);
+        }
     }
 }
 

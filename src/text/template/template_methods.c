@@ -145,8 +145,9 @@ METHOD(str_splitlines) {
 }
 
 static mnem__any partition(mnem_template *t, mnem__any self, const mnem__any *a, bool last) {
-    const mnem__any by = mnem__argument_text(t, a[0], "", "partition()");
-    if (by.length == 0) mnem__template_refuse(t, "the separator is empty; give a text such as ':'");
+    const char *name = last ? "rpartition()" : "partition()";
+    const mnem__any by = mnem__argument_text(t, a[0], "", name);
+    if (!by.length) mnem__template_refuse(t, "%s: the separator is empty; give one, as ':'", name);
     const char *found = mnem__text_search(t, self, by, last);
     const size_t before = found ? (size_t)(found - self.text) : last ? 0 : self.length;
     const size_t behind = found ? before + by.length : before;
@@ -493,8 +494,7 @@ mnem__any mnem__template_method(mnem_template *t, mnem__any a, mnem__any name) {
             return mnem__template_method_make(t, a, &methods[i]);
     const bool inner = name.length > 2 && memcmp(name.text, "__", 2) == 0;
     if (!inner && !is_hidden(a, name)) return mnem__any_of(MNEM__ANY_MISSING);
-    mnem__any unsafe = name;
-    unsafe.kind = MNEM__ANY_UNDEFINED;
-    unsafe.flag = MNEM__UNDEFINED_UNSAFE;
-    return unsafe;
+    name.kind = MNEM__ANY_UNDEFINED;
+    name.flag = MNEM__UNDEFINED_UNSAFE;
+    return name;
 }

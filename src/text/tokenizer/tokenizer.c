@@ -175,16 +175,21 @@ static mnem_status find_scheme(mnem_tokenizer *t) {
         if (!t->source.pre) return MNEM_OK;
         return mnem__fail(MNEM_INVALID,
                           "a pre-tokenizer can be chosen only for the tokenizers gpt2 and gemma4, "
-                          "but tokenizer.ggml.model is '%s'",
+                          "but tokenizer.ggml.model is '%s': leave it out",
                           t->info.model);
     }
     t->scheme = mnem__pre_scheme_find(t->pre);
     t->vocab.spelled = t->scheme && !t->scheme->marked;
-    return t->scheme ? MNEM_OK
-                     : mnem__fail(MNEM_UNSUPPORTED,
-                                  "pre-tokenizer '%s' is not supported; choose an equivalent one "
-                                  "of those that are, or use a newer mnem",
-                                  t->pre);
+    if (t->scheme) return MNEM_OK;
+    if (t->source.pre)
+        return mnem__fail(MNEM_UNSUPPORTED,
+                          "the pre-tokenizer '%s' that was asked for does not exist; choose one "
+                          "that does, or leave it out for that of the file",
+                          t->pre);
+    return mnem__fail(MNEM_UNSUPPORTED,
+                      "key tokenizer.ggml.pre is '%s', a pre-tokenizer that is not supported; "
+                      "choose an equivalent one of those that are, or use a newer mnem",
+                      t->pre);
 }
 
 static mnem_status read_model(mnem_tokenizer *t) {

@@ -67,8 +67,8 @@ static void charge(mnem_template *t, size_t bytes) {
     if (bytes > t->options.bytes - t->bytes)
         mnem__template_fail(
             t, MNEM_OVER_BUDGET,
-            "the template needs more than the limit of %llu bytes of memory (a loop "
-            "may build too large a value); use another template, or fewer or shorter messages",
+            "the template needs more than the limit of %llu bytes of memory: a loop of it may "
+            "build too large a value; use another template, or fewer or shorter messages",
             (unsigned long long)t->options.bytes);
     t->bytes += bytes;
     if (t->bytes > t->bytes_peak) t->bytes_peak = t->bytes;

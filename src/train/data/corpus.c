@@ -196,12 +196,12 @@ static uint64_t widen(const mnem_corpus *c, const uint8_t *raw, uint64_t n, bool
 }
 
 static mnem_status bad_id(const mnem_corpus *c, uint64_t index) {
-    return mnem__fail(MNEM_BAD_FILE,
-                      "%s: token %llu, at byte %llu, is not in the vocabulary of %u: the cache is "
-                      "damaged; give its text to make it again",
-                      c->path, (unsigned long long)index,
-                      (unsigned long long)(c->head.header_bytes + index * c->head.width),
-                      c->head.vocab);
+    return mnem__fail(
+        MNEM_BAD_FILE,
+        "%s: token number %llu (from 0), at byte %llu, has an id outside the vocabulary "
+        "of %u: the cache is damaged; open it with its text files to make it again",
+        c->path, (unsigned long long)index,
+        (unsigned long long)(c->head.header_bytes + index * c->head.width), c->head.vocab);
 }
 
 static mnem_status read_tokens(const mnem_corpus *c, uint64_t first, uint64_t count, bool marked,

@@ -40,11 +40,17 @@ static mnem_status check_fields(const mnem_transformer *t) {
 
 static mnem_status check_heads(const mnem__architecture *architecture, const mnem_transformer *t) {
     if (t->head_dim % 2) /* files of others can't be read */
-        return mnem__fail(MNEM_INVALID, "train: head_dim is %d, expected an even number",
-                          t->head_dim);
+        return mnem__fail(
+            MNEM_INVALID,
+            "train: head_dim is %d, expected an even number: set embd to heads times an "
+            "even number, or set head_dim",
+            t->head_dim);
     if (t->heads % t->kv_heads)
-        return mnem__fail(MNEM_INVALID, "train: %d heads aren't a multiple of %d kv_heads",
-                          t->heads, t->kv_heads);
+        return mnem__fail(
+            MNEM_INVALID,
+            "train: %d heads aren't a multiple of %d kv_heads: set kv_heads to a divisor "
+            "of heads",
+            t->heads, t->kv_heads);
     if (!architecture->plain_heads ||
         (t->kv_heads == t->heads && t->embd == t->heads * t->head_dim))
         return MNEM_OK;

@@ -56,7 +56,7 @@ static void what_is_added_again_is_summed(void **state) {
     refused(mnem_imatrix_add(m, "", 1, 2, e.sums, e.counts), MNEM_INVALID,
             "the name of a tensor is empty");
     refused(mnem_imatrix_add(m, "a", 0, 1, e.sums, e.counts), MNEM_INVALID,
-            "0 matrices of 1 columns");
+            "tensor a: matrices is 0 and columns 1, expected at least 1 for both");
     refused(mnem_imatrix_add(m, "x", 1, 2, (float[]){1, -1}, (float[]){1}), MNEM_INVALID,
             "tensor x.in_sum2: the number at index 1 is -1");
     refused(mnem_imatrix_add(m, "x", 1, 1, (float[]){1}, (float[]){NAN}), MNEM_INVALID,

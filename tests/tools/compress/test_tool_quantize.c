@@ -31,6 +31,15 @@ static void an_importance_matrix_adds_the_weighted_error(void **state) {
     assert_null(strstr(r.out, "weighted"));
 }
 
+/* As llama-quantize takes them. */
+static void a_number_behind_the_type_is_of_threads(void **state) {
+    (void)state;
+    right(RUN("quantize", MODEL, at("2.gguf"), "Q4_0", "2"), "2.gguf");
+    wrong(RUN("quantize", MODEL, at("x.gguf"), "Q4_0", "0"), 2, "\"0\" is one operand too many");
+    wrong(RUN("quantize", MODEL, at("x.gguf"), "Q4_0", "2", "-t", "2"), 2, "one operand too many");
+    wrong(RUN("quantize", MODEL, at("x.gguf"), "Q4_0", "two"), 2, "one operand too many");
+}
+
 static void a_target_shows_what_was_chosen(void **state) {
     (void)state;
     make_model(at("wide.gguf"), "--type F16 --embd 256 --heads 4 --kv-heads 2 --ff 256");
@@ -72,6 +81,7 @@ static void what_is_wrong_is_said_and_leaves_no_file(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_importance_matrix_adds_the_weighted_error),
+        cmocka_unit_test(a_number_behind_the_type_is_of_threads),
         cmocka_unit_test(a_target_shows_what_was_chosen),
         cmocka_unit_test(what_is_wrong_is_said_and_leaves_no_file),
     };

@@ -393,6 +393,25 @@ static void the_budget_for_all_conversations_is_enough(void **state) {
     }
 }
 
+/* One of the addresses for documentation (RFC 5737): no machine has it, and no port helps. */
+static void an_address_of_another_machine_is_refused(void **state) {
+    (void)state;
+    const tool_result r = RUN("serve", "--host", "192.0.2.1", "--port", "0", "--no-auth", "-q");
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "can't listen on 192.0.2.1:0: "));
+    assert_non_null(strstr(r.err, "; choose a --host of this machine"));
+}
+
+/* A client of another server would look there. */
+static void an_address_that_is_not_used_is_said(void **state) {
+    (void)state;
+    setenv("OLLAMA_HOST", "127.0.0.1:11434", 1);
+    assert_non_null(strstr(RUN("serve", "--dry-run").err, "OLLAMA_HOST=127.0.0.1:11434 is not"));
+    assert_null(strstr(RUN("serve", "--dry-run", "--port", "11434").err, "OLLAMA_HOST"));
+    assert_null(strstr(RUN("serve", "--dry-run", "-q").err, "OLLAMA_HOST"));
+    unsetenv("OLLAMA_HOST");
+}
+
 static void a_dry_run_is_refused_as_the_start_is(void **state) {
     (void)state;
     tool_result r = RUN("serve", "--memory", "1M", "--port", "0", "-t", "1");
@@ -444,6 +463,8 @@ int main(void) {
         cmocka_unit_test(a_start_without_a_terminal_says_how_far_it_is),
         cmocka_unit_test(a_dry_run_has_the_plan_of_the_start),
         cmocka_unit_test(the_budget_for_all_conversations_is_enough),
+        cmocka_unit_test(an_address_of_another_machine_is_refused),
+        cmocka_unit_test(an_address_that_is_not_used_is_said),
         cmocka_unit_test(a_dry_run_is_refused_as_the_start_is),
         cmocka_unit_test(a_dry_run_shows_conversations_without_listening),
     };

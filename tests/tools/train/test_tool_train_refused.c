@@ -68,7 +68,9 @@ static void a_wrong_config_is_named(void **state) {
         {"{\"files\": [1]}", "\"files\" must be a list of paths"},
         {"{\"files\": [\"/nowhere.txt\"]}", "/nowhere.txt: No such file"},
         {"{\"embd\": 100, \"heads\": 7, \"kv_heads\": 7}",
-         "must be its \"heads\" (7, which must be a multiple"},
+         "set it to its \"heads\" (7) times an even number, or give an even \"head_dim\"; "
+         "\"heads\" "
+         "must be a multiple of \"kv_heads\" (7)"},
         {"{\"layers\": 1, \"layers\": 2}", "line 1"},
         {"[3]", "not a JSON object"},
         {"layers: 3", "line 1"},

@@ -121,7 +121,7 @@ static int noisy(const mnem_probe *p) {
 }
 
 void probe_doubts(const mnem_probe *p) {
-    char said[TOOL_TEXT], seen[TOOL_TEXT];
+    char said[TOOL_TEXT], seen[TOOL_TEXT], enough[TOOL_TEXT];
     for (int i = 0; i < p->levels; i++) {
         const mnem_probe_level *l = &p->level[i];
         if (mnem_probe_level_lies(l))
@@ -133,10 +133,10 @@ void probe_doubts(const mnem_probe *p) {
         if (l->partly)
             tool_message(
                 "memory was measured with a block of %s, part of which fits in the %s "
-                "cache of %s, so memory is slower than these figures: use a --memory of at least "
-                "four times that cache",
+                "cache of %s, so memory is slower than these figures: use a --memory of %s or more",
                 tool_size(l->latency_bytes, seen), p->level[i - 1].name,
-                tool_size(p->level[i - 1].said_bytes, said));
+                tool_size(p->level[i - 1].said_bytes, said),
+                tool_size(4 * p->level[i - 1].said_bytes, enough));
     }
     const int count = noisy(p);
     if (count)

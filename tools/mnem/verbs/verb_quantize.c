@@ -219,8 +219,17 @@ static bool counts_only(const quantize_options *o, const work *w) {
     return o->calibration.text && o->calibration.imatrix_out && !w->out && !w->type && !o->target;
 }
 
+/* llama-quantize takes its threads as the last operand. */
+static bool take_threads(quantize_options *o, const char *word) {
+    enum { MOST = 4 };
+    const size_t n = strlen(word);
+    if (o->threads || n > MOST || strspn(word, "0123456789") != n || *word == '0') return false;
+    o->threads = atoi(word);
+    return true;
+}
+
 /* OUT and TYPE are operands, or options. */
-static int choose(const quantize_options *o, work *w) {
+static int choose(quantize_options *o, work *w) {
     const tool_args *args = &o->args;
     int next = 1;
     w->out = o->out ? o->out : args->operand[next++];
@@ -236,6 +245,7 @@ static int choose(const quantize_options *o, work *w) {
     if (!w->type && !o->target)
         return tool_usage("quantize",
                           "--type is missing: add one, such as Q8_0, Q4_0, Q4_K_M or F16");
+    if (next + 1 == args->operands && take_threads(o, args->operand[next])) next++;
     if (next < args->operands)
         return tool_usage("quantize",
                           "\"%s\" is one operand too many: mnem quantize takes IN, OUT and a type",
@@ -381,7 +391,7 @@ static int verb_quantize(const tool_args *args) {
     const quantize_options *o = &asked;
     w.args = &asked.args;
     tool_compress_asked test = o->compress;
-    int code = choose(o, &w);
+    int code = choose(&asked, &w);
     mnem_quantize_options options = {.type = w.type,
                                      .threads = o->threads,
                                      .rules = rule,
@@ -439,7 +449,7 @@ static const tool_option options[] = {
 
 static quantize_options asked;
 TOOL_VERB(
-    quantize, "IN OUT TYPE", 1, 3, "write a model in a smaller data type",
+    quantize, "IN OUT TYPE", 1, 4, "write a model in a smaller data type",
     "Writes the model IN to OUT in another type, row by row, so that the model may be larger\n"
     "than memory. OUT appears only when it is complete. An existing model OUT is then replaced;\n"
     "any other existing file is refused. At the end the bytes and the largest error are printed,\n"

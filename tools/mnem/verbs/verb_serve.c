@@ -205,6 +205,7 @@ static int make_http(serve *s) {
     const http_route *rows;
     const char *why;
     size_t count = api_routes(&rows);
+    serve_address_say_other(o);
     if (count > SERVE_ROUTES - 4)
         return tool_failed(
             "the server has %zu routes, more than its table holds (%d); this is a bug "
@@ -236,10 +237,7 @@ static int make_http(serve *s) {
     const mnem_status status = http_server_create(&options, &s->http, &why);
     if (status == MNEM_OVER_BUDGET) return tool_fail(status);
     if (status == MNEM_OK) return check_open(http_server_is_loopback(s->http), o);
-    return tool_failed(status == MNEM_IO
-                           ? "can't listen on %s:%d: %s; choose another --port (0: any free one)"
-                           : "can't listen on %s:%d: %s",
-                       o->host ? o->host : "127.0.0.1", o->port, why);
+    return serve_address_fail(o, status, why);
 }
 
 static int charge_thread(serve *s) {

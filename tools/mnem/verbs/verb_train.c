@@ -31,10 +31,10 @@ static int make_config(train_run *run) {
     if (code == TOOL_OK) code = train_config_lora(&run->config);
     if (code == TOOL_OK) code = train_teacher_config(&run->config);
     if (code != TOOL_OK || c->lora || c->head_dim || c->embd % c->heads == 0) return code;
-    return tool_failed(
-        "the config's \"embd\" is %d: it must be its \"heads\" (%d, which must be a "
-        "multiple of \"kv_heads\", %d) times an even number, unless \"head_dim\" is given",
-        c->embd, c->heads, c->kv_heads);
+    return tool_failed("the config's \"embd\" is %d: set it to its \"heads\" (%d) times an even "
+                       "number, or give an "
+                       "even \"head_dim\"; \"heads\" must be a multiple of \"kv_heads\" (%d)",
+                       c->embd, c->heads, c->kv_heads);
 }
 
 static int open_ledger(train_run *run) {
@@ -99,9 +99,9 @@ static int create(train_run *run) {
     status = begin_weights(run, &same_text);
     if (status != MNEM_OK) return tool_fail(status);
     if (!same_text)
-        return tool_failed("the run in %s was trained on other tokens (%s): put back its text (at "
-                           "any time) and tokenizer, or "
-                           "start a new run in another --out",
+        return tool_failed("the run in %s was trained on other tokens (%s): put back the same text "
+                           "(its time doesn't matter) and tokenizer, or start a new run without "
+                           "--resume in another --out",
                            run->out,
                            *run->corpus_info.reason ? run->corpus_info.reason
                                                     : "its text or tokenizer has changed");

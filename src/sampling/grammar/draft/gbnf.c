@@ -274,6 +274,8 @@ static bool read_braces(reader *r, bool nested, uint32_t *least, uint32_t *most)
     if (!read_count(r, least)) return false;
     *most = *least;
     skip_space(r, nested);
+    if (peek(r) != ',' && peek(r) != '}')
+        return bad(r, "expected ',' or '}' after the number of repetitions, as in {2} or {2,5}");
     if (skip_char(r, ',')) {
         *most = MNEM__ENDLESS;
         skip_space(r, nested);

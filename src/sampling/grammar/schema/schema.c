@@ -115,9 +115,9 @@ bool mnem__schema_types(mnem__schema *s, const mnem__node *type, uint32_t *bits)
         if (i == MNEM__TYPE_COUNT && n->kind != MNEM__JSON_TEXT)
             return mnem__schema_fail(
                 s, MNEM_BAD_FILE,
-                "\"type\" has a value that isn't a text, expected \"object\", "
-                "\"array\", \"string\", \"number\", \"integer\", \"boolean\" or "
-                "\"null\", or a list of these");
+                "\"type\" has a value that isn't a text; expected \"object\", \"array\", "
+                "\"string\", \"number\", \"integer\", \"boolean\" or \"null\" (in quotes), or a "
+                "list of these");
         if (i == MNEM__TYPE_COUNT)
             return mnem__schema_fail(s, MNEM_BAD_FILE,
                                      "\"type\" is \"%.40s\", expected object, array, string, "

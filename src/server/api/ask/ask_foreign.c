@@ -3,7 +3,7 @@
  * The idea: none is passed over in silence. A format or a schema under another name is honoured; a
  * field without which the answer would be another one than was asked for is refused with what to
  * send instead; one that only shades the choice of tokens is listed in the response's
- * mnem.unsupported. A field that changes nothing here (keep_alive, id_slot) isn't in the table, and
+ * mnem.unsupported. A field that changes nothing here (id_slot) isn't in the table, and
  * neither is a value that asks for nothing (false, 0, empty, or 1 where 1 is off). */
 #include <string.h>
 
@@ -30,6 +30,7 @@ static const struct {
     {"system", REFUSED, "send a message with the role 'system'"},
     {"images", REFUSED, "send text only"},
     {"context", REFUSED, "send the conversation as 'messages'"},
+    {"keep_alive", LISTED, ""}, /* a model stays as long as its server */
     {"think", REFUSED, "use 'chat_template_kwargs', such as {\"enable_thinking\": false}"},
     /* llama.cpp */
     {"chat_template", REFUSED, "--template FILE of mnem serve sets the chat template"},

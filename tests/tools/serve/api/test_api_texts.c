@@ -249,9 +249,10 @@ static void what_is_passed_over_is_listed(void **state) {
         assert_true(has("\"mnem\":{\"unsupported\":[\"samplers\",\"typical_p\"]}"));
         assert_int_equal(count("\"unsupported\""), 1);
     }
-    fake_post(&fake, path,
-              "{\"prompt\":\"a\",\"typical_p\":1,\"samplers\":[],\"keep_alive\":\"5m\"}");
+    fake_post(&fake, path, "{\"prompt\":\"a\",\"typical_p\":1,\"samplers\":[]}");
     assert_int_equal(count("\"unsupported\""), 0);
+    fake_post(&fake, path, "{\"prompt\":\"a\",\"keep_alive\":\"5m\"}");
+    assert_true(has("\"unsupported\":[\"keep_alive\"]"));
 }
 
 /* ---- other protocols ---- */

@@ -3,6 +3,7 @@
  *
  * The idea: a line has no events, only sums: who held what by kind, the process's peak beside the
  * plan's, how long each phase took. What it doesn't have is not known, as in any trace. */
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +62,10 @@ static bool same_folder(void *context, const mnem_history_run *run) {
 
 static int find_folder(const char *history, const char *folder, mnem_history_run *run) {
     folder_search s = {.folder = folder, .run = run};
-    if (!realpath(folder, s.real)) return tool_failed("the folder %s does not exist", folder);
+    if (!realpath(folder, s.real))
+        return tool_failed("the folder %s can't be opened (%s): give the folder of a run that can "
+                           "be read",
+                           folder, strerror(errno));
     const mnem_status status = mnem_history_read(history, same_folder, &s);
     if (status != MNEM_OK) return tool_fail(status);
     if (s.found) return TOOL_OK;

@@ -21,7 +21,8 @@ static bool talks(const tool_generator *g) {
 /* Why the file can't be used; it is replaced then. */
 static void refused(const tool_generator *g, const char *why) {
     const run_options *asked = g->asked;
-    tool_message(asked->prompt_cache_ro ? "prompt cache %s is not used: %s"
+    tool_message(asked->prompt_cache_ro ? "prompt cache %s is not used: %s (a run without "
+                                          "--prompt-cache-ro makes it again)"
                                         : "prompt cache %s is not used and will be overwritten: %s",
                  asked->prompt_cache, why);
 }

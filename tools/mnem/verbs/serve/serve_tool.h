@@ -103,4 +103,10 @@ size_t serve_page_routes(serve *s, size_t count);
 /* Tells the service manager ("READY=1"), where there is one ($NOTIFY_SOCKET). */
 void serve_notify(const char *state);
 
+/* ---- serve_address.c ---- */
+/* Of an address at which http_server_create can't listen: why, and what to do. An exit code. */
+int serve_address_fail(const serve_options *o, mnem_status status, const char *why);
+/* Names a variable of another server that says another one. */
+void serve_address_say_other(const serve_options *o);
+
 #endif

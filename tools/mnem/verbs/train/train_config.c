@@ -218,7 +218,7 @@ static int read_key(const char *path, const char *key, json_t *value, train_conf
         say_wrong(path, &fields[i], value);
         return TOOL_FAILED;
     }
-    char known[1024] = "";
+    char known[1024] = " files";
     for (int i = 0; i < FIELDS; i++) {
         const size_t n = strlen(known);
         snprintf(known + n, sizeof known - n, " %s", fields[i].name);

@@ -57,7 +57,7 @@ function cells(n, color, most) {
   }
   return all;
 }
-const SQUARES = 100; /* more take more of the window than they tell */
+const SQUARES = 60; /* more take more of the window than they tell */
 const pageCount = n => make("span", "n", `${number(n)} page${n === 1 ? "" : "s"}`);
 function drawMap(m) {
   const rows = [], each = Math.max(1, Math.ceil(m.pages.all / SQUARES));
