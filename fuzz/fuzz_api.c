@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "fuzz_json_scan.h"
+#include "server/api/api_private.h"
 #include "tools/serve/api/fake_serve.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
@@ -25,7 +26,7 @@ static const char *const paths[] = {
     "/v1/chat/completions", "/v1/completions", "/completion",   "/v1/responses",
     "/v1/messages",         "/tokenize",       "/detokenize",   "/apply-template",
     "/v1/embeddings",       "/api/chat",       "/api/generate", "/api/embed",
-    "/api/embeddings",      "/api/show"};
+    "/api/embeddings",      "/api/show",       "/infill",       "/v1/messages/count_tokens"};
 #define TOOLS                                                                                      \
     "{% for t in tools or [] %}{{ t | tojson }}{% endfor %}{% for m in messages %}<{{ m.role }}>"  \
     "{{ m.content }}{% for c in m.tool_calls or [] %}<tool_call>{{ c.function | tojson }}"         \
@@ -53,6 +54,7 @@ static void open_fake(size_t i) {
                            .pooling = MNEM_POOLING_MEAN,
                            .json_bytes = i == TEMPLATES - 1 ? FEW_BYTES : 0};
     fake_open_with(&o, CONTEXT, &fake[i]);
+    if (i % 2) fake[i].api->model.fim = (api_fim){3, 4, 5, 6, 7, 8};
 }
 
 /* By its grammar; now and then by a parser of others, too, which takes no NUL in a key: a token of

@@ -1,6 +1,6 @@
-/* mnem/server.h: a server of a model: OpenAI's API, Anthropic's messages and llama.cpp's own routes
- * over HTTP/1.1, as `mnem serve` has them. Of libmnem-serve (-lmnem-serve), which links jansson and
- * http-parser; libmnem doesn't need it.
+/* mnem/server.h: a server of a model: OpenAI's API, Anthropic's messages, Ollama's API and
+ * llama.cpp's own routes over HTTP/1.1, as `mnem serve` has them. Of libmnem-serve (-lmnem-serve),
+ * which links jansson and http-parser; libmnem doesn't need it.
  *
  * A server has connections, and turns their requests into those of a scheduler (serve.h). All of
  * its memory is charged to the ledger when it is created: create it before the engine is planned.

@@ -140,6 +140,10 @@ static void on_ollama_text(void *context, http_exchange *exchange, const http_re
     api_job_start(context, exchange, request, ASK_OLLAMA_TEXT);
 }
 
+static void on_infill(void *context, http_exchange *exchange, const http_request *request) {
+    api_job_start(context, exchange, request, ASK_INFILL);
+}
+
 static const http_route table[] = {
     {"GET", "/health", api_on_health, true},
     {"GET", "/v1/health", api_on_health, true},
@@ -156,7 +160,9 @@ static const http_route table[] = {
     {"POST", "/v1/completions", on_text, false},
     {"POST", "/completion", on_completion, false},
     {"POST", "/v1/responses", on_responses, false},
+    {"POST", "/infill", on_infill, false},
     {"POST", "/v1/messages", on_messages, false},
+    {"POST", "/v1/messages/count_tokens", api_on_count, false},
     {"POST", "/v1/embeddings", api_on_embeddings, false},
     {"POST", "/tokenize", api_on_tokenize, false},
     {"POST", "/detokenize", api_on_detokenize, false},
@@ -236,6 +242,10 @@ static void on_tick(void *context) {
     }
 }
 
+static const char *error_type(const char *path, int status) {
+    return strncmp(path, "/api/", 5) == 0 ? NULL : api_error_type(status);
+}
+
 http_handler api_handler(api *a) {
     return (http_handler){.context = a,
                           .on_gone = on_gone,
@@ -243,7 +253,7 @@ http_handler api_handler(api *a) {
                           .on_wake = on_wake,
                           .on_tick = on_tick,
                           .unknown_path = api_unknown_path,
-                          .error_type = api_error_type};
+                          .error_type = error_type};
 }
 
 /* ---- life ---- */

@@ -1,5 +1,5 @@
-/* api.h: what clients speak: the routes of OpenAI's API, Anthropic's messages and llama.cpp's own,
- * between HTTP (http.h) and the scheduler (mnem/serve.h).
+/* api.h: what clients speak: the routes of OpenAI's API, Anthropic's messages, Ollama's API and
+ * llama.cpp's own, between HTTP (http.h) and the scheduler (mnem/serve.h).
  *
  *     body ──► ask/ (checked) ──► api_prompt.c (ids) ──► api_job.c ──► scheduler
  *     bytes ◄── tell/ (a protocol's events) ◄── api_job.c ◄── tokens, an end

@@ -65,9 +65,9 @@ static bool read_fields(const api *a, const json_t *root, api_embed *e, api_erro
         !api_get_bool(root, "truncate", &e->truncate, error) ||
         !api_get_whole(root, "dimensions", 1, embd, &dimensions, error))
         return false;
-    e->base64 = strcmp(encoding, "base64") == 0;
+    e->base64 = e->form == EMBED_V1 && strcmp(encoding, "base64") == 0;
     e->dimensions = (int32_t)dimensions;
-    if (e->base64 || strcmp(encoding, "float") == 0) return true;
+    if (e->base64 || e->form != EMBED_V1 || strcmp(encoding, "float") == 0) return true;
     return api_refuse(error, 400, "encoding_format", "'encoding_format' must be float or base64");
 }
 
@@ -157,6 +157,8 @@ static bool read_input(api_embed *e, const json_t *root, api_error *error) {
         return api_refuse(error, 400, e->name,
                           "'%s' is missing: set it to the text to embed, or a list of texts",
                           e->name);
+    if (e->form == EMBED_OLLAMA_ONE && !json_is_string(input))
+        return api_refuse(error, 400, e->name, "'%s' must be a string", e->name);
     if (json_is_array(input) && !first)
         return api_refuse(error, 400, e->name, "'%s' is an empty list: send at least one text",
                           e->name);

@@ -187,7 +187,7 @@ static void tell_tokens_of(api_job *job, api_answer *answer) {
     mnem_request_token token;
     while ((!job->tell.stream || job->tell.out.length < OUT_MOST) &&
            pop_token(answer, &token, top)) {
-        if (choice->stopped_by || tell_token(choice, &token)) continue;
+        if (choice->stopped_by || choice->ended || tell_token(choice, &token)) continue;
         mnem_scheduler_cancel(job->api->scheduler, answer->request);
     }
 }
@@ -205,7 +205,9 @@ static void go_on_answer(api_job *job, api_answer *answer, api_error *error) {
     job->answers_open--;
     if (job->over) return;
     if (answer->index % job->tell.n == 0) job->tell.cached_tokens += answer->cached_tokens;
-    const tell_finish how = choice->stopped_by ? TELL_STOPPED : finish_of(answer);
+    const tell_finish how = choice->stopped_by ? TELL_STOPPED
+                            : choice->ended    ? TELL_STOP
+                                               : finish_of(answer);
     if (how == TELL_FAILED)
         refuse_end(answer, error);
     else if (how == TELL_LENGTH && tell_is_cut(choice))

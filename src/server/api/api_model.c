@@ -73,6 +73,7 @@ mnem_status api_model_open(const api_model_options *o, api_model *m) {
     m->thinks = memmem(text.bytes, text.length, "</think>", 8) != NULL;
     read_end(m);
     find_marks(m);
+    api_fim_find(m);
     return MNEM_OK;
 }
 

@@ -12,6 +12,12 @@
 
 enum { API_MARKS = 16 };
 
+/* Tokens around a hole that is to be filled; -1: the vocabulary has none. */
+typedef struct api_fim {
+    int32_t pre, suf, mid;
+    int32_t pad, rep, sep; /* padding, a repository's name, a file's: each ends a filling */
+} api_fim;
+
 typedef struct api_model {
     const mnem_model *model;
     mnem_tokenizer *tokenizer;
@@ -26,6 +32,7 @@ typedef struct api_model {
     bool thinks;             /* it knows </think> */
     int32_t mark[API_MARKS]; /* control tokens that are marks of calls and thoughts */
     uint32_t marks;
+    api_fim fim;
     int32_t end;            /* the token that it puts behind an answer; -1: none that is known */
     mnem_token_set *tokens; /* for grammars; made when the first one is asked for */
 } api_model;
@@ -57,6 +64,22 @@ typedef struct api_prompts {
 bool api_prompts_make(api_model *model, api_json *json, const ask_request *ask,
                       api_prompts *prompts, api_error *error);
 void api_prompts_fini(api_prompts *prompts);
+/* One more prompt. */
+bool api_prompts_add(api_prompts *prompts, const int32_t *ids, size_t count, api_error *error);
+/* Memory that others have; a prompt that is too long. Always false. */
+bool api_refuse_busy(api_error *error);
+bool api_refuse_long(const api_model *model, size_t tokens, const char *param, api_error *error);
+
+/* ---- api_infill.c ---- */
+/* From the model's file, or by their names. */
+void api_fim_find(api_model *model);
+/* Whether holes can be filled. */
+bool api_fim_is(const api_fim *fim);
+/* Tokens that end a filling; how many. */
+int api_fim_ends(const api_fim *fim, int32_t ends[3]);
+/* The prompt of a hole, of at most room tokens. */
+bool api_fim_make(api_model *model, const ask_request *ask, size_t room, api_prompts *prompts,
+                  api_error *error);
 /* A chat as the text that the template makes of it, borrowed until the next call. */
 bool api_model_render(api_model *model, api_memory *memory, const ask_request *ask, mnem_text *text,
                       api_error *error);

@@ -103,7 +103,7 @@ static void put_capabilities(const api *a, api_text *text) {
     } all[] = {{"completion", generates},
                {"tools", generates && a->model.writes_tools},
                {"thinking", generates && a->model.thinks},
-               {"insert", false},
+               {"insert", generates && api_fim_is(&a->model.fim)},
                {"embedding", a->options.pooling || a->transformer.pooling}};
     bool any = false;
     api_say(text, "\"capabilities\":[");

@@ -11,7 +11,6 @@ static const struct {
     {"/api/", "of Ollama's API this server has POST /api/chat, /api/generate, /api/embed and "
               "/api/show, GET /api/tags, /api/ps and /api/version"},
     {"/embedding", "use POST /v1/embeddings"},
-    {"/infill", "filling in the middle is not supported; POST /v1/completions continues a text"},
     {"/rerank", "reranking is not supported; POST /v1/embeddings gives vectors to compare"},
     {"/reranking", "reranking is not supported; POST /v1/embeddings gives vectors to compare"},
     {"/v1/rerank", "reranking is not supported; POST /v1/embeddings gives vectors to compare"},

@@ -191,6 +191,7 @@ void api_on_tokenize(void *context, http_exchange *exchange, const http_request 
 void api_on_tokenizer(void *context, http_exchange *exchange, const http_request *request);
 void api_on_detokenize(void *context, http_exchange *exchange, const http_request *request);
 void api_on_template(void *context, http_exchange *exchange, const http_request *request);
+void api_on_count(void *context, http_exchange *exchange, const http_request *request);
 void api_on_version(void *context, http_exchange *exchange, const http_request *request);
 void api_on_ollama_version(void *context, http_exchange *exchange, const http_request *request);
 void api_on_ollama_embed(void *context, http_exchange *exchange, const http_request *request);

@@ -33,7 +33,7 @@ static void texts_fini(chat_texts *texts) {
     api_text_fini(&texts->arguments);
 }
 
-static bool refuse_busy(api_error *error) {
+bool api_refuse_busy(api_error *error) {
     error->retry_seconds = 1;
     return api_refuse(
         error, 429, NULL,
@@ -52,14 +52,14 @@ static bool texts_make(const api_model *m, api_memory *memory, const ask_request
     if (shows_tools(m, ask)) put_json(&texts->tools, ask->tools);
     if (!texts->messages.failed && !texts->tools.failed && !texts->arguments.failed) return true;
     texts_fini(texts);
-    return refuse_busy(error);
+    return api_refuse_busy(error);
 }
 
 /* What a template says against a chat is the client's to mend; what it takes too much of, too. */
 static bool refuse_chat(const api_model *m, mnem_status status, api_error *error) {
     mnem_template_failure failure;
     mnem_template_failure_get(m->template, &failure);
-    if (status == MNEM_NO_MEMORY) return refuse_busy(error);
+    if (status == MNEM_NO_MEMORY) return api_refuse_busy(error);
     if (failure.raised)
         return api_refuse(error, 400, "messages",
                           "the model's chat template rejects these messages: %.*s",
@@ -132,19 +132,19 @@ static bool encode_chat(api_model *m, api_memory *memory, const ask_request *ask
 bool api_model_encode(api_model *m, const char *text, size_t n, unsigned flags, const int32_t **ids,
                       size_t *count, api_error *error) {
     const mnem_status status = mnem_tokenizer_encode(m->tokenizer, text, n, flags, ids, count);
-    if (status != MNEM_OK) return refuse_busy(error);
+    if (status != MNEM_OK) return api_refuse_busy(error);
     /* A file may ask for an end token behind every text; this one goes on. */
     if (m->info.add_eos && *count && (*ids)[*count - 1] == m->info.eos) --*count;
     return true;
 }
 
-static bool add(api_prompts *p, const int32_t *ids, size_t count, api_error *error) {
+bool api_prompts_add(api_prompts *p, const int32_t *ids, size_t count, api_error *error) {
     if (count == 0)
         return api_refuse(error, 400, "prompt",
                           "a prompt has no tokens: send at least one character");
     const size_t total = (size_t)p->total + count;
     int32_t *more = api_alloc(p->memory, total * sizeof *more);
-    if (!more) return refuse_busy(error);
+    if (!more) return api_refuse_busy(error);
     if (p->total) memcpy(more, p->ids, (size_t)p->total * sizeof *more);
     memcpy(more + p->total, ids, count * sizeof *more);
     api_free(p->memory, p->ids);
@@ -154,7 +154,7 @@ static bool add(api_prompts *p, const int32_t *ids, size_t count, api_error *err
     return true;
 }
 
-static bool refuse_long(const api_model *m, size_t tokens, const char *param, api_error *error) {
+bool api_refuse_long(const api_model *m, size_t tokens, const char *param, api_error *error) {
     error->code = "context_length_exceeded";
     return api_refuse(error, 400, param,
                       "the prompt has %zu tokens, but the context has space for %d, including the "
@@ -174,7 +174,7 @@ static size_t room_of(const api_model *m, const ask_request *ask) {
 static size_t cut_of(const api_model *m, const ask_request *ask, size_t count, api_error *error) {
     const size_t room = room_of(m, ask);
     if (count <= room) return 0;
-    if (!ask->truncate || room == 0) refuse_long(m, count, "prompt", error);
+    if (!ask->truncate || room == 0) api_refuse_long(m, count, "prompt", error);
     return count - room;
 }
 
@@ -184,7 +184,7 @@ static bool add_ids(const api_model *m, const ask_request *ask, api_prompts *p, 
     if (error->status) return false;
     const size_t n = json_array_size(list) - from;
     int32_t *ids = api_alloc(p->memory, (n + 1) * sizeof *ids);
-    bool fine = ids != NULL || refuse_busy(error);
+    bool fine = ids != NULL || api_refuse_busy(error);
     for (size_t i = 0; i < n && fine; i++) {
         const json_t *id = json_array_get(list, from + i);
         const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
@@ -195,7 +195,7 @@ static bool add_ids(const api_model *m, const ask_request *ask, api_prompts *p, 
         else
             ids[i] = (int32_t)value;
     }
-    fine = fine && add(p, ids, n, error);
+    fine = fine && api_prompts_add(p, ids, n, error);
     api_free(p->memory, ids);
     return fine;
 }
@@ -212,7 +212,7 @@ static bool add_prompt(api_model *m, const ask_request *ask, api_prompts *p, con
         return false;
     const size_t from = cut_of(m, ask, count, error);
     p->whole_text[p->count] = from == 0;
-    return !error->status && add(p, ids + from, count - from, error);
+    return !error->status && api_prompts_add(p, ids + from, count - from, error);
 }
 
 /* ---- chats within the context ---- */
@@ -262,8 +262,8 @@ static bool make_chat(api_model *m, api_json *json, const ask_request *ask, api_
             return false;
         if (count <= room || !ask->truncate || !drop_turn(ask->messages)) break;
     }
-    if (count > room) return refuse_long(m, count, "messages", error);
-    if (!add(p, ids, count, error)) return false;
+    if (count > room && !ask->counted) return api_refuse_long(m, count, "messages", error);
+    if (!api_prompts_add(p, ids, count, error)) return false;
     p->in_thought = m->thinks && ends_in_thought(m, p);
     return true;
 }
@@ -282,7 +282,9 @@ static bool make_texts(api_model *m, const ask_request *ask, api_prompts *p, api
 
 bool api_prompts_make(api_model *m, api_json *json, const ask_request *ask, api_prompts *p,
                       api_error *error) {
-    return ask->messages ? make_chat(m, json, ask, p, error) : make_texts(m, ask, p, error);
+    if (ask->messages) return make_chat(m, json, ask, p, error);
+    return ask->prefix ? api_fim_make(m, ask, room_of(m, ask), p, error)
+                       : make_texts(m, ask, p, error);
 }
 
 void api_prompts_fini(api_prompts *p) {

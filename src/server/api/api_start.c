@@ -31,7 +31,7 @@ static uint64_t tree_of(api *a, int32_t key, const char *salt) {
 
 static const char *id_prefix(ask_form form) {
     static const char *const prefixes[ASK_FORMS] = {"chatcmpl-", "cmpl-", "cmpl-", "resp_",
-                                                    "msg_",      "chat-", "text-"};
+                                                    "msg_",      "chat-", "text-", "cmpl-"};
     return prefixes[form];
 }
 
@@ -70,6 +70,7 @@ static bool set_tell(api *a, api_job *job, const ask_request *ask, const api_pro
                 .no_answer = ask->no_answer,
                 .must_call = calls && ask->tool_choice == ASK_TOOL_REQUIRED,
                 .prompt_tokens = prompts->total};
+    if (ask->prefix) t->ends = api_fim_ends(&a->model.fim, t->end);
     snprintf(t->id, sizeof t->id, "%s%08" PRIx64 "%08" PRIx64, id_prefix(ask->form),
              (uint64_t)a->started & 0xffffffff, ++a->numbers);
     if (calls && a->model.calls->shape == CALL_KEYED) call_texts_make(ask->tools, &t->call_texts);
@@ -336,7 +337,8 @@ void api_job_start(api *a, http_exchange *exchange, const http_request *http, as
                                    .vocab = a->model.info.vocab,
                                    .context = a->model.context,
                                    .truncate = a->options.truncate,
-                                   .thinks = a->model.thinks};
+                                   .thinks = a->model.thinks,
+                                   .fills = api_fim_is(&a->model.fim)};
     if (!ask) refuse_memory(a, &error);
     const bool fine =
         ask && api_check_ready(a, &error) && check_text(a, &error) &&

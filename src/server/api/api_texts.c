@@ -1,4 +1,4 @@
-/* api_texts.c: POST /tokenize, /detokenize, /apply-template. */
+/* api_texts.c: POST /tokenize, /detokenize, /apply-template, /v1/messages/count_tokens. */
 #include <string.h>
 
 #include "server/api/api_private.h"
@@ -8,7 +8,8 @@ static const char type_json[] = "application/json";
 /* What a body asks for, into text; error says why not. */
 typedef bool maker(api *a, api_json *json, api_text *text, api_error *error);
 
-static void answer(api *a, http_exchange *exchange, const http_request *request, maker *make) {
+static void answer(api *a, http_exchange *exchange, const http_request *request, maker *make,
+                   api_error_form form) {
     api_error error = {0};
     api_json json = {0};
     api_text text = {.memory = &a->memory};
@@ -20,7 +21,7 @@ static void answer(api *a, http_exchange *exchange, const http_request *request,
     if (fine)
         api_answer_text(a, exchange, 200, type_json, &text);
     else
-        api_answer_error(a, exchange, &error, API_OPENAI);
+        api_answer_error(a, exchange, &error, form);
     api_text_fini(&text);
     api_json_close(&json);
 }
@@ -78,7 +79,7 @@ static bool make_tokens(api *a, api_json *json, api_text *text, api_error *error
 }
 
 void api_on_tokenize(void *context, http_exchange *exchange, const http_request *request) {
-    answer(context, exchange, request, make_tokens);
+    answer(context, exchange, request, make_tokens, API_OPENAI);
 }
 
 /* ---- /detokenize ---- */
@@ -124,7 +125,7 @@ static bool make_text(api *a, api_json *json, api_text *text, api_error *error) 
 }
 
 void api_on_detokenize(void *context, http_exchange *exchange, const http_request *request) {
-    answer(context, exchange, request, make_text);
+    answer(context, exchange, request, make_text, API_OPENAI);
 }
 
 /* ---- /apply-template ---- */
@@ -133,10 +134,7 @@ static bool make_prompt(api *a, api_json *json, api_text *text, api_error *error
     const ask_defaults defaults = {.sampler = a->options.sampler, .vocab = a->model.info.vocab};
     ask_request *ask = api_alloc(&a->memory, sizeof *ask);
     mnem_text prompt;
-    if (!ask)
-        return api_refuse(error, 429, NULL,
-                          "other requests use all of the memory that this server has for requests: "
-                          "try again later");
+    if (!ask) return api_refuse_busy(error);
     const bool fine = ask_read(ASK_CHAT, json, &defaults, ask, error) &&
                       api_model_render(&a->model, &a->memory, ask, &prompt, error);
     if (fine) {
@@ -149,5 +147,29 @@ static bool make_prompt(api *a, api_json *json, api_text *text, api_error *error
 }
 
 void api_on_template(void *context, http_exchange *exchange, const http_request *request) {
-    answer(context, exchange, request, make_prompt);
+    answer(context, exchange, request, make_prompt, API_OPENAI);
+}
+
+/* ---- /v1/messages/count_tokens ---- */
+
+static bool make_count(api *a, api_json *json, api_text *text, api_error *error) {
+    const ask_defaults defaults = {.sampler = a->options.sampler,
+                                   .vocab = a->model.info.vocab,
+                                   .thinks = a->model.thinks,
+                                   .counts = true};
+    ask_request *ask = api_alloc(&a->memory, sizeof *ask);
+    api_prompts prompts = {.memory = &a->memory};
+    if (!ask) return api_refuse_busy(error);
+    const bool fine = api_check_ready(a, error) &&
+                      ask_read(ASK_MESSAGES, json, &defaults, ask, error) &&
+                      api_check_model(a, ask->model, error) &&
+                      api_prompts_make(&a->model, json, ask, &prompts, error);
+    if (fine) api_format(text, "{\"input_tokens\":%d}", prompts.total);
+    api_prompts_fini(&prompts);
+    api_free(&a->memory, ask);
+    return fine;
+}
+
+void api_on_count(void *context, http_exchange *exchange, const http_request *request) {
+    answer(context, exchange, request, make_count, API_ANTHROPIC);
 }

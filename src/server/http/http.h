@@ -66,8 +66,9 @@ typedef struct http_handler {
     void (*on_tick)(void *context); /* about once a second */
     /* The text of a 404 for a path; static storage, without quotes. NULL: "unknown path" */
     const char *(*unknown_path)(const char *path);
-    /* The "type" of an error with this status. NULL: one of two types of OpenAI */
-    const char *(*error_type)(int status);
+    /* The "type" of an error of a path with this status; if it returns NULL, the error is only a
+     * text, as in Ollama's API. NULL: one of two types of OpenAI */
+    const char *(*error_type)(const char *path, int status);
 } http_handler;
 
 /* ---- the server ---- */

@@ -125,18 +125,20 @@ static bool is_head(const http_exchange *e) {
 
 static const char *error_type(const http_exchange *e, int status) {
     const http_handler *handler = &e->server->options.handler;
-    if (handler->error_type) return handler->error_type(status);
+    if (handler->error_type) return handler->error_type(e->head.path ? e->head.path : "", status);
     return status >= 500 ? "server_error" : "invalid_request_error";
 }
 
 /* The texts are our own, and need no escapes; the shape is what clients of OpenAI's API read, and
  * that of the handler's own errors. */
 void http__answer_refuse(http_exchange *e, int status, const char *headers, const char *why) {
+    static const char flat[] = "{\"error\":\"%.240s\"}\n",
+                      whole[] = "{\"error\":{\"message\":\"%.240s\",\"type\":\"%s\",\"param\":null,"
+                                "\"code\":null}}\n";
     char body[400];
-    const int n = snprintf(
-        body, sizeof body,
-        "{\"error\":{\"message\":\"%.240s\",\"type\":\"%s\",\"param\":null,\"code\":null}}\n", why,
-        error_type(e, status));
+    const char *type = error_type(e, status);
+    const int n = type ? snprintf(body, sizeof body, whole, why, type)
+                       : snprintf(body, sizeof body, flat, why);
     put_head(e, status, "application/json", headers, n);
     if (!is_head(e)) append_bytes(e, body, (size_t)n);
     e->ended = true;

@@ -217,6 +217,12 @@ static void errors_have_one_form(void **state) {
     static const char *const paths[] = {GET("/health"), GET("/v1/models"), GET("/props")};
     for (int i = 0; i < 3; i++) json_decref(whole_line(ask(paths[i])));
     json_decref(whole_line(tool_post("/v1/completions", "{\"prompt\": \"a\", \"max_tokens\": 1}")));
+    /* Ollama's have a text. */
+    const answer of_ollama = ask(GET("/api/me"));
+    assert_int_equal(of_ollama.status, 404);
+    json_t *c = whole_line(of_ollama);
+    assert_true(json_is_string(json_object_get(c, "error")));
+    json_decref(c);
     assert_int_equal(tool_serve_end(&s), 0);
 }
 

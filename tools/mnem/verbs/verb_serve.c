@@ -1,4 +1,4 @@
-/* verb_serve.c: `mnem serve`: many conversations inside one budget, for clients of OpenAI's API.
+/* verb_serve.c: `mnem serve`: many conversations inside one budget, for clients of several APIs.
  *
  * The order: what requests and connections take is charged, and the address is bound; the plan; the
  * thread of the connections (which answers 503 until the model is loaded); the engine; then this
@@ -292,7 +292,7 @@ static void say_ready(const serve *s) {
         tool_message("clients can use the model %s at the address above: %s", s->name,
                      s->stage.transformer.encoder
                          ? "/v1/embeddings"
-                         : "a chat page for browsers, OpenAI's API under /v1");
+                         : "a chat page for browsers, OpenAI's API under /v1, Ollama's under /api");
     serve_notify("READY=1");
 }
 
@@ -464,9 +464,9 @@ static serve_options asked;
 TOOL_VERB_WITH(
     serve, defaults, "[MODEL]", 0, 1, "serve a model to many clients, inside the budget",
     "Serves a model over HTTP, with OpenAI's API (chat completions, text completions and\n"
-    "responses), Anthropic's messages API, and a chat page for browsers at the address that it\n"
-    "prints on standard output. Weights, conversations, connections and requests all stay\n"
-    "inside the budget.\n"
+    "responses), Anthropic's messages API, Ollama's API, and a chat page for browsers at the\n"
+    "address that it prints on standard output. Weights, conversations, connections and requests\n"
+    "all stay inside the budget. --port 11434 is where clients of Ollama look for it.\n"
     "\n"
     "The KV cache is divided into pages, which all conversations use; a prefix that several of\n"
     "them have in common is stored once (prefix cache). When free pages run out, some\n"

@@ -10,6 +10,7 @@ static reader_function *const readers[ASK_FORMS] = {
     [ASK_MESSAGES] = ask_read_messages,
     [ASK_OLLAMA_CHAT] = ask_read_ollama_chat,
     [ASK_OLLAMA_TEXT] = ask_read_ollama_text,
+    [ASK_INFILL] = ask_read_infill,
 };
 
 bool ask_read(ask_form form, api_json *json, const ask_defaults *defaults, ask_request *a,
@@ -23,6 +24,7 @@ bool ask_read(ask_form form, api_json *json, const ask_defaults *defaults, ask_r
                        .breakers = -1,
                        .truncate = defaults->truncate || ollama,
                        .stream = ollama,
+                       .counted = defaults->counts,
                        .tools_parallel = true,
                        .salt = ""};
     const bool fine = (!ollama || ask_read_options(&reader)) &&

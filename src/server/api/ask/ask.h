@@ -5,6 +5,7 @@
  *              ask_responses.c   /v1/responses                       tools: ask_tools.c
  *              ask_messages.c    /v1/messages
  *              ask_ollama.c      /api/chat, /api/generate
+ *              ask_infill.c      /infill
  *
  * null means absent, what isn't known is left alone, and what is known but can't be done is refused
  * with the field's name. Messages and tools come out in the form that chat templates take, that of
@@ -34,6 +35,7 @@ typedef enum ask_form {
     ASK_MESSAGES,    /* Anthropic's */
     ASK_OLLAMA_CHAT, /* /api/chat */
     ASK_OLLAMA_TEXT, /* /api/generate */
+    ASK_INFILL,      /* /infill, llama.cpp's */
     ASK_FORMS
 } ask_form;
 
@@ -55,8 +57,13 @@ typedef struct ask_request {
 
     json_t *prompt; /* a text's: a string, ids, or a list of them */
 
+    const json_t *prefix, *suffix; /* a hole's; NULL: it isn't one */
+    const json_t *extra;           /* other files: a list of objects; NULL: none */
+    const char *middle;            /* what its text begins with; NULL: nothing */
+
     /* what is wanted of an answer */
     int32_t tokens; /* 0: what the context leaves */
+    bool counted;   /* nothing but the prompt's tokens is asked for, however many they are */
     bool no_answer; /* the prompt is computed, and that is all */
     bool load;      /* nothing but that the model is there; keep_none: that it goes */
     bool keep_none;
@@ -90,7 +97,9 @@ typedef struct ask_defaults {
     mnem_sampler_options sampler;
     int32_t tokens; /* 0: what the context leaves */
     int32_t vocab, context;
-    bool truncate, thinks; /* thinks: the model knows thoughts */
+    bool truncate;
+    bool thinks, fills; /* the model knows thoughts, and tokens around a hole */
+    bool counts;        /* ask_request.counted */
 } ask_defaults;
 
 /* Whether tool_choice lets a tool be called. */

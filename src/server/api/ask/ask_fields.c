@@ -147,7 +147,8 @@ bool ask_read_stop(ask_reader *r, const char *name) {
 }
 
 bool ask_read_tokens(ask_reader *r, const char *name) {
-    const bool text = r->ask->form == ASK_TEXT || r->ask->form == ASK_COMPLETION;
+    const bool text =
+        r->ask->form == ASK_TEXT || r->ask->form == ASK_COMPLETION || r->ask->form == ASK_INFILL;
     int64_t tokens = r->ask->no_answer ? 0 : r->ask->tokens ? r->ask->tokens : -1;
     if (!api_get_whole(r->root, name, -1, INT32_MAX, &tokens, r->error)) return false;
     if (tokens == 0 && !text)

@@ -177,7 +177,7 @@ static bool read_thinking(ask_reader *r) {
 }
 
 bool ask_read_messages(ask_reader *r) {
-    if (!api_get(r->root, "max_tokens"))
+    if (!api_get(r->root, "max_tokens") && !r->ask->counted)
         return api_refuse(
             r->error, 400, "max_tokens",
             "'max_tokens' is missing: set it to the most tokens that the answer may have");

@@ -181,15 +181,16 @@ static void add_turn(ask_reader *r, const char *role, const char *text) {
 }
 
 bool ask_read_ollama_text(ask_reader *r) {
-    static const char *const refused[] = {"suffix", NULL};
-    const char *prompt = "", *system = "";
+    const char *prompt = "", *system = "", *suffix = "";
     bool raw = false;
     if (!api_get_text(r->root, "prompt", &prompt, r->error) ||
         !api_get_text(r->root, "system", &system, r->error) ||
-        !api_get_bool(r->root, "raw", &raw, r->error) || !ask_refuse_known(r, refused))
+        !api_get_bool(r->root, "raw", &raw, r->error))
         return false;
     r->ask->load = !*prompt;
     if (r->ask->load) return read_both(r);
+    if (!ask_read_suffix(r, &suffix)) return false;
+    if (*suffix) return read_both(r);
     if (raw)
         r->ask->prompt = api_get(r->root, "prompt");
     else {

@@ -73,6 +73,14 @@ bool ask_read_responses(ask_reader *reader);
 bool ask_read_messages(ask_reader *reader);
 bool ask_read_ollama_chat(ask_reader *reader);
 bool ask_read_ollama_text(ask_reader *reader);
+bool ask_read_infill(ask_reader *reader);
+/* /completion without its prompt. */
+bool ask_read_flat(ask_reader *reader);
+/* A hole between two strings; refused where the model has no tokens for it. */
+bool ask_set_hole(ask_reader *reader, const json_t *prefix, const json_t *suffix,
+                  const char *param);
+/* `suffix` beside `prompt`, a hole unless it is "". */
+bool ask_read_suffix(ask_reader *reader, const char **suffix);
 /* Ollama's `options`, whose members become fields of the request; before ask_read_fields. */
 bool ask_read_options(ask_reader *reader);
 /* Sets a variable of the template, whatever chat_template_kwargs says of it; takes value. */

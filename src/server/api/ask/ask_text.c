@@ -28,7 +28,7 @@ static bool read_prompt(ask_reader *r) {
 }
 
 bool ask_read_text(ask_reader *r) {
-    static const char *const refused[] = {"suffix", NULL};
+    const char *suffix;
     int64_t top = -1, best = r->ask->n;
     if (!api_get_whole(r->root, "logprobs", 0, MNEM_TOP_LOGPROBS, &top, r->error) ||
         !api_get_bool(r->root, "echo", &r->ask->echo, r->error) ||
@@ -41,18 +41,21 @@ bool ask_read_text(ask_reader *r) {
                           (int)best, (int)r->ask->n);
     r->ask->logprobs = top >= 0;
     r->ask->top = top > 0 ? (int32_t)top : 0;
-    return read_prompt(r) && ask_refuse_known(r, refused) && ask_read_tokens(r, "max_tokens") &&
+    return read_prompt(r) && ask_read_suffix(r, &suffix) && ask_read_tokens(r, "max_tokens") &&
            ask_read_stop(r, "stop") && ask_read_limit(r);
 }
 
-bool ask_read_completion(ask_reader *r) {
-    static const char *const refused[] = {"input_prefix", "input_suffix", NULL};
+bool ask_read_flat(ask_reader *r) {
     int64_t top = 0;
     if (!ask_read_tokens(r, "n_predict") ||
         !api_get_whole(r->root, "n_probs", 0, MNEM_TOP_LOGPROBS, &top, r->error))
         return false;
     r->ask->logprobs = top > 0;
     r->ask->top = (int32_t)top;
-    return ask_read_tokens(r, "max_tokens") && read_prompt(r) && ask_refuse_known(r, refused) &&
-           ask_read_stop(r, "stop") && ask_read_limit(r);
+    return ask_read_tokens(r, "max_tokens") && ask_read_stop(r, "stop") && ask_read_limit(r);
+}
+
+bool ask_read_completion(ask_reader *r) {
+    static const char *const refused[] = {"input_prefix", "input_suffix", NULL};
+    return read_prompt(r) && ask_refuse_known(r, refused) && ask_read_flat(r);
 }

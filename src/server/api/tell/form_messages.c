@@ -53,7 +53,7 @@ static void list_block(tell_choice *c) {
     api_say(list, list->length ? ",{" : "{");
     api_format(list, "\"type\":\"%s\",", block_types[c->open_item]);
     if (c->open_item == USE) {
-        const bool whole = c->parser.state == CALL_DONE && c->text.length;
+        const bool whole = tell_call_is_whole(c) && c->text.length;
         api_format(list, "\"id\":\"%s\",\"name\":", c->call_id);
         api_quote(list, c->parser.name, c->parser.name_bytes);
         api_say(list, ",\"input\":");

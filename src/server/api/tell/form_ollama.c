@@ -102,14 +102,21 @@ static void put_call(tell_choice *c, const char *name, size_t n) {
     api_quote(list, name, n);
 }
 
+/* Between values a model may write lines, which would end that of the answer. */
 static void put_arguments(tell_choice *c, const char *bytes, size_t n) {
-    api_put(arguments_of(c), bytes, n);
+    size_t at = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (bytes[i] != '\n' && bytes[i] != '\r') continue;
+        api_put(arguments_of(c), bytes + at, i - at);
+        api_say(arguments_of(c), " ");
+        at = i + 1;
+    }
+    api_put(arguments_of(c), bytes + at, n - at);
 }
 
 static void end_call(tell_choice *c) {
     api_text *arguments = arguments_of(c);
-    const call_state state = c->parser.state;
-    const bool whole = (state == CALL_DONE || state == CALL_COMMA) && arguments->length;
+    const bool whole = tell_call_is_whole(c) && arguments->length;
     api_say(&c->call_list, ",\"arguments\":");
     api_put(&c->call_list, whole ? arguments->bytes : "{}", whole ? arguments->length : 2);
     api_say(&c->call_list, "}}");

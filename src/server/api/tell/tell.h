@@ -64,6 +64,7 @@ typedef struct tell_choice {
     double first_ms, last_ms; /* when its first token came, and its last so far */
     tell_finish finish;
     const char *stopped_by; /* of TELL_STOPPED */
+    bool ended;             /* by one of the tell's ends */
     /* Kept where a protocol needs them again, or answers whole. */
     api_text text, thought, call_list;
     api_text log_lists[4]; /* of a chat the first: its entries; of a text one for each member */
@@ -106,6 +107,8 @@ typedef struct tell {
     uint32_t marks;
     const char *stop[ASK_STOPS];
     int stops;
+    int32_t end[3]; /* [ends] tokens that end an answer beside those of the model */
+    int ends;
     tell_choice *choice; /* [choices] */
     int32_t choices;
     int32_t choices_open;
@@ -126,7 +129,7 @@ bool tell_failed(const tell *tell);
 /* A token of the prompt, before all others; first: it has no logprob. */
 void tell_prompt(tell_choice *choice, const mnem_request_token *token, bool first);
 /* A token; one that ends the turn has no text. false: the answer has met a stop string
- * (stopped_by), and no more tokens are to be told. */
+ * (stopped_by), or a token that ends it (ended), and no more tokens are to be told. */
 bool tell_token(tell_choice *choice, const mnem_request_token *token);
 /* Whether an answer ended within a call, or before one that is required: what there is of it is
  * told. */

@@ -13,6 +13,7 @@ const tell_form *tell_form_of(ask_form protocol) {
         [ASK_MESSAGES] = &tell_form_messages,
         [ASK_OLLAMA_CHAT] = &tell_form_ollama,
         [ASK_OLLAMA_TEXT] = &tell_form_ollama,
+        [ASK_INFILL] = &tell_form_completion,
     };
     return forms[protocol];
 }
@@ -110,6 +111,8 @@ bool tell_token(tell_choice *c, const mnem_request_token *token) {
         tell_prompt(c, token, false);
         return true;
     }
+    for (int i = 0; i < t->ends; i++) c->ended = c->ended || token->id == t->end[i];
+    if (c->ended) return false;
     const mnem_text piece = token->end ? (mnem_text){0} : text_of(t, token->id);
     if (t->no_answer) return true;
     c->last_ms = tell_now_ms();

@@ -20,6 +20,12 @@ void tell_call_id(tell_choice *c, const char *prefix) {
              (unsigned long long)c->tell->calls);
 }
 
+bool tell_call_is_whole(const tell_choice *c) {
+    const call_state state = c->parser.state;
+    if (state == CALL_DONE || c->parser.format->shape == CALL_KEYED) return state == CALL_DONE;
+    return state != CALL_BAD && state != CALL_IN_VALUE;
+}
+
 void tell_put_mnem(tell *t) {
     if (!t->unsupported.length) return;
     api_say(&t->out, ",\"mnem\":{\"unsupported\":[");

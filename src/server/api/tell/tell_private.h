@@ -29,6 +29,8 @@ void tell_event_begin(tell *tell, const char *name); /* name NULL: without an "e
 void tell_event_end(tell *tell);
 /* The id of the call that begins, with a prefix, into call_id: no other call of a server has it. */
 void tell_call_id(tell_choice *choice, const char *prefix);
+/* Whether all arguments of the call that ends have come: its marks needn't have. */
+bool tell_call_is_whole(const tell_choice *choice);
 /* A member "mnem" behind a comma, where there is something to say: what of the schemas of tools
  * isn't held to. */
 void tell_put_mnem(tell *tell);

@@ -89,6 +89,35 @@ static void calls_of_stream(char out[2000]) {
     if (any) snprintf(out + used, 2000 - used, ";");
 }
 
+/* Each call of want is in the body, its arguments as an object behind `member`. */
+static void assert_objects(const char *want, const char *member) {
+    char call[300], text[600];
+    int n;
+    for (const char *at = want; sscanf(at, "%299[^;]%n", call, &n) == 1; at += n + 1) {
+        char *arguments = strchr(call, ' ');
+        assert_non_null(arguments);
+        *arguments++ = 0;
+        snprintf(text, sizeof text, "\"name\":\"%s\",\"%s\":%s}", call, member, arguments);
+        assert_true(has(text));
+    }
+}
+
+/* In protocols where they are objects, whole and in a stream of one of them. */
+static void assert_calls_as_objects(const char *want) {
+    static const char messages[] = CHAT
+        "\"max_tokens\":200,\"tools\":[{\"name\":\"put\",\"input_schema\":{\"type\":\"object\","
+        "\"properties\":{\"text\":{\"type\":\"string\"},\"n\":{\"type\":\"integer\"},\"unit\":{"
+        "\"type\":"
+        "\"string\"},\"all\":{\"type\":\"array\"}}}},{\"name\":\"stop\"}]}";
+    if (strstr(want, "\";") || strchr(want, '\n')) return; /* a ';' in an argument */
+    assert_int_equal(fake_post(&fake, "/v1/messages", messages)->status, 200);
+    assert_objects(want, "input");
+    assert_int_equal(fake_post(&fake, "/api/chat", CHAT TOOLS "}")->status, 200);
+    assert_objects(want, "arguments");
+    assert_int_equal(fake_post(&fake, "/api/chat", CHAT TOOLS ",\"stream\":false}")->status, 200);
+    assert_objects(want, "arguments");
+}
+
 static void assert_calls(const char *say, const char *want) {
     char got[2000];
     fake.say = say;
@@ -99,6 +128,7 @@ static void assert_calls(const char *say, const char *want) {
     assert_int_equal(fake_post(&fake, path, CHAT TOOLS ",\"stream\":true}")->status, 200);
     calls_of_stream(got);
     assert_string_equal(got, want);
+    assert_calls_as_objects(want);
 }
 
 static void mistral_lists_become_calls(void **state) {

@@ -195,6 +195,21 @@ static void calls_are_objects(void **state) {
     }
 }
 
+/* A model may write its arguments over several lines; an answer has one. */
+static void calls_are_of_one_line(void **state) {
+    (void)state;
+    fake.say = "<tool_call>{\"name\": \"f\", \"arguments\": {\n  \"a\":\n 1\n}}</tool_call>";
+    fake_post(&fake, chat, "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]," TOOL "}");
+    for (const char *at = fake.answer.body, *end; *at; at = end + 1) {
+        end = strchr(at, '\n');
+        assert_non_null(end);
+        json_t *line = json_loadb(at, (size_t)(end - at), 0, NULL);
+        if (!line) fail_msg("%s", fake.answer.body);
+        json_decref(line);
+    }
+    assert_true(has("\"name\":\"f\",\"arguments\":{"));
+}
+
 static void formats_and_logprobs_are_kept(void **state) {
     (void)state;
     fake.say = "no";
@@ -306,6 +321,7 @@ static const struct {
     {"POST", generate, "{", "the body of the request is not valid JSON"},
     {"POST", chat, "{\"messages\":1}", "'messages' must be a list"},
     {"POST", "/api/embeddings", "{}", "'prompt' is missing"},
+    {"POST", "/api/embeddings", "{\"prompt\":[\"a\",\"b\"]}", "'prompt' must be a string"},
     {"POST", "/api/pull", "{\"model\":\"a\"}", "/api/pull is not supported: this server serves"},
     {"POST", "/api/push", "{}", "/api/push is not supported"},
     {"POST", "/api/create", "{}", "/api/create is not supported"},
@@ -383,6 +399,7 @@ int main(void) {
         cmocka_unit_test(options_are_settings),
         cmocka_unit_test(thoughts_have_a_member),
         cmocka_unit_test(calls_are_objects),
+        cmocka_unit_test(calls_are_of_one_line),
         cmocka_unit_test(formats_and_logprobs_are_kept),
         cmocka_unit_test(models_are_listed_and_shown),
         cmocka_unit_test(a_request_without_a_prompt_asks_for_the_model),
