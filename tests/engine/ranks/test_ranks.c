@@ -52,7 +52,8 @@ static struct {
      "", 6, 4},
     {NULL, MNEM_TEST_DATA "/architectures/olmo3.gguf", 2, 0},
     {"--arch deepseek2 --heads 4 --head-dim 64 --type Q4_0 --ff-expert 32 --layers 3", "", 0, 3},
-    {NULL, MNEM_TEST_DATA "/architectures/glm_dsa_shared.gguf", 0, 0}, /* parts choose first */
+    {NULL, MNEM_TEST_DATA "/architectures/deepseek32_few.gguf", 0, 0},
+    {NULL, MNEM_TEST_DATA "/architectures/glm_dsa_shared.gguf", 0, 0}, /* and parts with choices */
     {NULL, MNEM_TEST_DATA "/model/kjv-5m-q4_k_m.gguf", 8, 0},
     /* windows of 24 tokens, in some layers or in all */
     {NULL, MNEM_TEST_DATA "/architectures/gemma3.gguf", 2, 0},
