@@ -1,6 +1,7 @@
 from os import PathLike
 from types import TracebackType
-from typing import (Any, AsyncGenerator, Callable, Coroutine, Dict, Iterator, List, Literal, Mapping, NamedTuple, Optional,
+from typing import (Any, AsyncGenerator, Callable, Coroutine, Dict, Iterator, List, Literal, Mapping,
+                    NamedTuple, Optional,
                     Protocol, Sequence, Tuple, Type, TypedDict, Union, overload)
 from typing_extensions import Unpack
 
@@ -23,6 +24,25 @@ class OverBudget(Error):
                  knob: Optional[Tuple[str, Union[int, str, None]]] = None) -> None: ...
 
 class Cancelled(Error): ...
+
+from ._place import Placement as Placement
+from ._place import place as place
+from ._pool import Block as Block
+from ._pool import Pool as Pool
+from ._pool import PoolStats as PoolStats
+from ._report import Report as Report
+from ._report import ReportLeak as ReportLeak
+from ._report import ReportOperator as ReportOperator
+from ._report import ReportOwner as ReportOwner
+from ._report import report as report
+from ._trace import Trace as Trace
+from ._train import Training as Training
+from ._train import TrainPlan as TrainPlan
+from ._train import TrainStep as TrainStep
+from ._train import train as train
+
+__all__ += ["place", "Placement", "Pool", "PoolStats", "Block", "train", "Training", "TrainPlan", "TrainStep",
+            "report", "Report", "ReportOwner", "ReportLeak", "ReportOperator", "Trace"]
 
 class Line:
     kind: str
@@ -68,6 +88,7 @@ _KV = Literal["f16", "q8_0", "auto", "f32"]
 _Pooling = Optional[Literal["mean", "cls", "last"]]
 _Messages = Union[str, Sequence[Mapping[str, Any]]]
 _Tools = Optional[Sequence[Mapping[str, Any]]]
+_Arguments = Optional[Mapping[str, Any]]
 _Prompt = Union[str, Sequence[int]]
 
 class _Schema(Protocol):
@@ -144,7 +165,8 @@ class LLM:
                  trace: Optional[TracebackType]) -> None: ...
     def tokenize(self, text: str, special: bool = True) -> List[int]: ...
     def detokenize(self, ids: Sequence[int]) -> str: ...
-    def template(self, messages: _Messages, tools: _Tools = None) -> str: ...
+    def template(self, messages: _Messages, tools: _Tools = None,
+                 template_args: _Arguments = None) -> str: ...
     @overload
     def embed(self, texts: str, pooling: _Pooling = None) -> List[float]: ...
     @overload
@@ -162,13 +184,16 @@ class LLM:
                  **options: Unpack[_Options]) -> Iterator[Text]: ...
     @overload
     def chat(self, messages: _Messages, max_tokens: Optional[int] = 0, *, tools: _Tools = None,
-             stream: Literal[False] = False, **options: Unpack[_Options]) -> Text: ...
+             template_args: _Arguments = None, stream: Literal[False] = False,
+             **options: Unpack[_Options]) -> Text: ...
     @overload
     def chat(self, messages: _Conversations, max_tokens: Optional[int] = 0, *, tools: _Tools = None,
-             stream: Literal[False] = False, **options: Unpack[_Options]) -> List[Text]: ...
+             template_args: _Arguments = None, stream: Literal[False] = False,
+             **options: Unpack[_Options]) -> List[Text]: ...
     @overload
     def chat(self, messages: _Messages, max_tokens: Optional[int] = 0, *, tools: _Tools = None,
-             stream: Literal[True], **options: Unpack[_Options]) -> Iterator[Text]: ...
+             template_args: _Arguments = None, stream: Literal[True],
+             **options: Unpack[_Options]) -> Iterator[Text]: ...
     @overload
     def agenerate(self, prompt: _Prompt, max_tokens: Optional[int] = 256, *,
                   stream: Literal[False] = False,
@@ -182,15 +207,15 @@ class LLM:
                   **options: Unpack[_Options]) -> AsyncGenerator[Text, None]: ...
     @overload
     def achat(self, messages: _Messages, max_tokens: Optional[int] = 0, *, tools: _Tools = None,
-              stream: Literal[False] = False,
+              template_args: _Arguments = None, stream: Literal[False] = False,
               **options: Unpack[_Options]) -> Coroutine[Any, Any, Text]: ...
     @overload
     def achat(self, messages: _Conversations, max_tokens: Optional[int] = 0, *, tools: _Tools = None,
-              stream: Literal[False] = False,
+              template_args: _Arguments = None, stream: Literal[False] = False,
               **options: Unpack[_Options]) -> Coroutine[Any, Any, List[Text]]: ...
     @overload
     def achat(self, messages: _Messages, max_tokens: Optional[int] = 0, *, tools: _Tools = None,
-              stream: Literal[True],
+              template_args: _Arguments = None, stream: Literal[True],
               **options: Unpack[_Options]) -> AsyncGenerator[Text, None]: ...
 
 def plan(path: _Path, memory: _Size = None, ctx: int = 0, *, parallel: int = 1, kv: _KV = "f16",

@@ -93,6 +93,14 @@ class Share:
         finally:
             self.process.limit()
 
+    def opened(self):
+        """The model's tables are there, and the plan is next."""
+        self.tables = self.process.info().bytes_live - self.before
+
+    def moved(self):
+        """Others may have taken bytes since then, or given some back."""
+        self.before = self.process.info().bytes_live - self.tables
+
     def plan_bytes(self):
         """What a plan that is made now may add to what is live."""
         live = self.process.info().bytes_live

@@ -68,15 +68,20 @@ class Engine:
         self.open_template()
         self.open_adapters()
         self.reserve()
-        self.options.budget_bytes = share.plan_bytes()
-        try:
-            check(lib.mnem_engine_plan_make(self.model, C.byref(self.options), C.byref(self.plan)))
-        except OverBudget as refusal:
-            refusal.knob = knob_of(self.plan.knob)
-            if self.plan.needed_bytes:
-                share.explain(refusal, self.plan.needed_bytes)
-            raise
+        share.opened()
+        self.share = share
+        self.make_plan(self.plan)
         self.sequences = Sequences(self, self.plan.sequences)
+
+    def make_plan(self, plan):
+        self.options.budget_bytes = self.share.plan_bytes()
+        try:
+            check(lib.mnem_engine_plan_make(self.model, C.byref(self.options), C.byref(plan)))
+        except OverBudget as refusal:
+            refusal.knob = knob_of(plan.knob)
+            if plan.needed_bytes:
+                self.share.explain(refusal, plan.needed_bytes)
+            raise
 
     def refuse(self, share, refusal):
         """Where not even the model's tables have room: opens it again, beyond the budget, for the
@@ -127,13 +132,18 @@ class Engine:
     def load(self, job):
         if self.engine:
             return
-        progress = Progress(job)
-        self.options.progress = progress.options
+        self.progress = Progress(job)  # which the library may call as long as there is the engine
+        self.options.progress = self.progress.options
         try:
             check(lib.mnem_engine_create(self.model, C.byref(self.options), C.byref(self.plan),
                                          C.byref(self.engine)))
+        except OverBudget:
+            with process.lock:  # others took what the plan had: the refusal of a plan made now has numbers
+                self.share.moved()
+                self.make_plan(D.mnem_engine_plan())
+            raise
         finally:
-            progress.end()
+            self.progress.end()
             self.options.progress = D.mnem_progress()
         self.release()
         log("%s is loaded: %s", self.path, self.plan.why.decode(errors="replace"))
@@ -210,21 +220,23 @@ class Engine:
 
     # ---- the chat template ----
 
-    def template_input(self, messages, tools, ask=True):
+    def template_input(self, messages, tools, arguments, ask=True):
+        """ask: with the words that ask for an answer. arguments: further variables of the template."""
         if not self.template:
             raise Error("mnem: this model has no chat template: use generate", D.MNEM_UNSUPPORTED)
         return D.mnem_template_input(messages=json.dumps(messages).encode(), add_generation_prompt=ask,
-                                     tools=json.dumps(tools).encode() if tools else None)
+                                     tools=json.dumps(tools).encode() if tools else None,
+                                     arguments=json.dumps(arguments).encode() if arguments else None)
 
-    def encode_chat(self, messages, tools, ask=True):
-        given = self.template_input(messages, tools, ask)
+    def encode_chat(self, messages, tools=None, arguments=None, ask=True):
+        given = self.template_input(messages, tools, arguments, ask)
         ids, count = C.POINTER(C.c_int32)(), C.c_size_t()
         check(lib.mnem_template_encode(self.template, self.tokenizer, C.byref(given), C.byref(ids),
                                        C.byref(count)))
         return ids[:count.value]
 
-    def render(self, messages, tools):
-        given, text = self.template_input(messages, tools), D.mnem_text()
+    def render(self, messages, tools, arguments):
+        given, text = self.template_input(messages, tools, arguments), D.mnem_text()
         for name in "bos", "eos":
             piece = lib.mnem_tokenizer_piece(self.tokenizer, getattr(self, name), True)
             setattr(given, name, text_of(piece))
@@ -238,7 +250,7 @@ class Engine:
         end = -1
         try:
             ids = self.encode_chat([{"role": "user", "content": "Hi"},
-                                    {"role": "assistant", "content": "Yes"}], None, ask=False)
+                                    {"role": "assistant", "content": "Yes"}], ask=False)
         except Error:  # which a template may refuse
             return end
         for token in reversed(ids):

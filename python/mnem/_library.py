@@ -65,6 +65,11 @@ class _Functions:
         return function
 
 
+def declare(functions):
+    """More functions for lib, of a module that make_declarations wrote."""
+    D.FUNCTIONS.update(functions)
+
+
 lib = _Functions(_path())
 VERSION = lib.mnem_version().decode()
 

@@ -144,10 +144,11 @@ class LLM:
             job, [texts] if one else list(texts), _POOLING[pooling]))
         return found[0] if one else found
 
-    def template(self, messages, tools=None):
+    def template(self, messages, tools=None, template_args=None):
         """The text of a conversation as the model's chat template writes it, with what asks for an
-        answer. Error: there is no template, or it refuses the messages."""
-        return self._call(lambda job: self._engine.render(_conversation(messages), tools))
+        answer. template_args: further variables of the template, such as {"enable_thinking": False}.
+        Error: there is no template, or it refuses the messages."""
+        return self._call(lambda job: self._engine.render(_conversation(messages), tools, template_args))
 
     def reset(self):
         """Drops what the model holds of the last texts: the next prompt runs whole."""
@@ -174,9 +175,9 @@ class LLM:
         return lambda: [encode(one) if isinstance(one, str) else list(map(operator.index, one))
                         for one in prompts]
 
-    def _conversations(self, several, tools):
+    def _conversations(self, several, tools, arguments):
         encode = self._engine.encode_chat
-        return lambda: [encode(_conversation(one), tools) for one in several]
+        return lambda: [encode(_conversation(one), tools, arguments) for one in several]
 
     def _work(self, ids, options):
         """What answers the prompts that ids() gives: work(job, tell)."""
@@ -189,9 +190,9 @@ class LLM:
         ids = self._prompts([prompt] if one else prompt)
         return self._work(ids, Options(max_tokens, options)), one
 
-    def _asked_chat(self, messages, max_tokens, tools, options):
+    def _asked_chat(self, messages, max_tokens, tools, arguments, options):
         one = _is_conversation(messages)
-        ids = self._conversations([messages] if one else messages, tools)
+        ids = self._conversations([messages] if one else messages, tools, arguments)
         return self._work(ids, Options(max_tokens, options, answers=True)), one
 
     def _answer(self, work, one, stream):
@@ -220,16 +221,18 @@ class LLM:
         together as far as parallel= allows. stream: an iterator of the pieces of one, as Texts.
 
         max_tokens: 0 until the end. Options that aren't given are mnem run's: temperature (0: the
-        likeliest token), seed, top_k, top_p, min_p, repeat_penalty, repeat_last, presence_penalty,
-        frequency_penalty, dry_multiplier, dry_base, dry_allowed_length, dry_penalty_last, dry_breakers,
-        xtc_probability, xtc_threshold, logit_bias ({id: added to its logit}). stop: a text or several,
-        before the first of which the text ends. logprobs: how many of the likeliest tokens are told with
-        each. ignore_end: the model doesn't end the text. schema: the text is JSON that is valid under this
-        schema, a dict or a class as Pydantic's; grammar: it follows this GBNF. on_logits(ids, logits) is
-        called before each token with all tokens so far and a read-only view of llm.vocab floats, valid
-        inside the call (NumPy's if the program has imported it), and may return others to choose from.
-        Error: what the library refuses, such as an
-        option out of range; OverBudget: the prompt doesn't fit the context."""
+        likeliest token), seed (default 0: the same text each time), top_k, top_p, min_p, repeat_penalty,
+        repeat_last, presence_penalty, frequency_penalty, dry_multiplier, dry_base, dry_allowed_length,
+        dry_penalty_last, dry_breakers, xtc_probability, xtc_threshold, logit_bias ({id: added to its
+        logit}). stop: a text or several, before the first of which the text ends. logprobs: how many of
+        the likeliest tokens are told with each. ignore_end: the model doesn't end the text. schema: the
+        text is JSON that is valid under this schema, a dict or a class as Pydantic's; grammar: it follows
+        this GBNF. on_logits(ids, logits) is called before each token with all tokens so far and a
+        read-only view of llm.vocab floats, valid inside the call (NumPy's if the program has imported
+        it), and may return others to choose from.
+
+        Error: what the library refuses, such as an option out of range; OverBudget: the prompt doesn't fit
+        the context; Cancelled: the LLM was closed meanwhile."""
         return self._answer(*self._asked(prompt, max_tokens, options), stream)
 
     def logits(self, prompt):
@@ -238,20 +241,23 @@ class LLM:
         ids = self._prompts([prompt])
         return self._call(lambda job: self._engine.logits(job, ids()[0]))
 
-    def chat(self, messages, max_tokens=0, *, tools=None, stream=False, **options):
+    def chat(self, messages, max_tokens=0, *, tools=None, template_args=None, stream=False,
+             **options):
         """The answer to a conversation, a list of {"role": ..., "content": ...} or one user's text, as a
         Text; of a list of conversations, a list of Texts. Options as in generate. tools: a list for the
-        chat template. Of a conversation that goes on, only what is new is computed."""
-        return self._answer(*self._asked_chat(messages, max_tokens, tools, options), stream)
+        chat template. template_args: further variables of it, such as {"enable_thinking": False}. Of a
+        conversation that goes on, only what is new is computed."""
+        return self._answer(*self._asked_chat(messages, max_tokens, tools, template_args, options), stream)
 
     def agenerate(self, prompt, max_tokens=256, *, stream=False, **options):
         """generate for asyncio: to be awaited; with stream, an async iterator. Cancelling the task stops
         the engine, as leaving the iterator does."""
         return self._aanswer(*self._asked(prompt, max_tokens, options), stream)
 
-    def achat(self, messages, max_tokens=0, *, tools=None, stream=False, **options):
+    def achat(self, messages, max_tokens=0, *, tools=None, template_args=None, stream=False,
+              **options):
         """chat for asyncio, as agenerate."""
-        return self._aanswer(*self._asked_chat(messages, max_tokens, tools, options), stream)
+        return self._aanswer(*self._asked_chat(messages, max_tokens, tools, template_args, options), stream)
 
     def _aanswer(self, work, one, stream):
         if stream:

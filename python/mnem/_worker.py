@@ -6,6 +6,7 @@ between its own instructions: so the call in C runs here, and the main thread wa
 What ends a worker is its last job: what runs then is cancelled, and what waits is refused. The thread
 refers to the worker and to nothing that refers to an LLM, so that an LLM that is dropped is collected."""
 import atexit
+import contextlib
 import os
 import queue
 import threading
@@ -17,12 +18,31 @@ from ._library import Cancelled, Error
 _workers: "weakref.WeakSet[Worker]" = weakref.WeakSet()
 
 
+class _Done:
+    """What threading.Event does, in C alone: a KeyboardInterrupt that comes inside of an Event's wait may
+    leave its lock released twice, and end the thread that sets it."""
+
+    def __init__(self):
+        self.ended = False
+        self.told = queue.SimpleQueue()
+
+    def set(self):
+        self.ended = True
+        self.told.put(None)
+
+    def wait(self):
+        while not self.ended:
+            with contextlib.suppress(queue.Empty):
+                self.told.get(timeout=1)  # another thread that waits may take what is put
+        self.told.put(None)
+
+
 class Job:
     """function(job) on its way. on_done: called in the worker when it has ended, or was refused."""
 
     def __init__(self, function, on_done=None):
         self.function, self.on_done = function, on_done
-        self.done = threading.Event()
+        self.done = _Done()
         self.cancelled = False
         self.result = self.failure = None
 

@@ -75,6 +75,23 @@ b = mnem.LLM(MODEL, refused(lambda: mnem.LLM(MODEL, None, ctx=64)).least, ctx=64
 runs(a), runs(b)
 """)
 
+    def test_a_plan_whose_bytes_others_took_is_refused_with_numbers(self):
+        self.passes("""
+with mnem.LLM(MODEL, "2G", ctx=64, load=False) as llm:
+    room = llm.plan.peak + MIB
+a, b = mnem.LLM(MODEL, room, ctx=64, load=False), mnem.LLM(MODEL, None, ctx=64, load=False)
+a.load()
+def load():
+    b.load()
+    return b
+refusal = refused(load)
+assert refusal.budget == room, refusal
+runs(a)
+a.close()
+b.load()
+runs(b)
+""")
+
     def test_memory_never_lowers_the_budget_of_others(self):
         self.passes("""
 with mnem.LLM(MODEL, "2G", ctx=64) as a, mnem.LLM(MODEL, "64M", ctx=64) as b:

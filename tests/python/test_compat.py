@@ -1,18 +1,17 @@
 """mnem.compat: the subjects of llama-cpp-python's own tests, on the model that ships. No other package is
 needed; with NumPy, ids and logits are its arrays."""
+import gc
 import itertools
 import json
 import os
 import pickle
-import signal
 import tempfile
 import threading
-import time
 import unittest
 
 import mnem
 import mnem.compat as llama_cpp
-from compat_shapes import MODEL, PROMPT, ROOM, ROOT, Shapes, open_llama, open_llama_closed
+from compat_shapes import MODEL, PROMPT, ROOM, Shapes, open_llama, open_llama_closed
 from mnem.compat import llama_chat_format, llama_speculative
 
 
@@ -342,6 +341,12 @@ class Subjects(Shapes):
             return llama, messages, given["temperature"]
         with open_llama_closed(chat_handler=handler) as llm:
             self.assertEqual(llm.create_chat_completion("said", temperature=0.5), (llm, "said", 0.5))
+            llm.chat_handler = None  # as programs do later
+            for name in None, "chatml", "zephyr":
+                llm.chat_format = name
+                said = llm.create_chat_completion([{"role": "user", "content": "Hi"}], max_tokens=1)
+                self.check_completion(said, chat=True)
+                self.assertEqual(llm.chat_format, name or "llama-2")
 
     def test_prompt_lookup(self):
         find = llama_speculative.LlamaPromptLookupDecoding.find_candidate_pred_tokens
@@ -383,97 +388,69 @@ class Subjects(Shapes):
             with self.assertRaisesRegex(mnem.Error, "vocab_only"):
                 llm(PROMPT)
 
-    def test_a_closed_llama_says_so(self):
-        llm = open_llama()
-        llm.close()
-        llm.close()
+    def test_a_suffix_fills_in_the_middle(self):
+        keys = {f"tokenizer.ggml.fim_{part}_token_id": str(token)
+                for token, part in enumerate(("pre", "suf", "mid"), 5)}
+        for spm in False, True:
+            with open_llama_closed(spm_infill=spm) as llm:
+                left, right = (llm.tokenize(text, add_bos=False) for text in (b"In the", b"the earth"))
+                llm.metadata = keys
+                found = llm("In the", suffix="the earth", max_tokens=4)
+                parts = [[5, *left], [6, *right]]
+                ids = sum(parts[::-1] if spm else parts, []) + [7]
+                self.assertEqual(list(llm.eval_tokens)[:len(ids)], ids)
+                self.assertEqual(found["usage"]["prompt_tokens"], len(ids))
 
+    def test_tokenizers_of_one_s_own(self):
+        class Mine(llama_cpp.BaseLlamaTokenizer):
+            def tokenize(self, text, add_bos=True, special=True):
+                return own.tokenize(text, add_bos, special)
 
-STORED = os.path.join(ROOT, "tests", "data", "architectures")
+            def detokenize(self, tokens, prev_tokens=None, special=False):
+                return own.detokenize(tokens, special=special).upper()
 
+        own = self.llm.tokenizer()
+        with open_llama_closed(tokenizer=Mine()) as llm:
+            self.assertEqual(self.text(llm), self.text().upper())
 
-class Models(unittest.TestCase):
-    """Tiny ones with recurrent layers, with both kinds, and an encoder."""
+        class Words:  # as a tokenizer of the package transformers
+            def encode(self, text, add_special_tokens):
+                return [ord(letter) for letter in text]
 
-    def tokens(self, llm, ids, count=4):
-        return list(itertools.islice(llm.generate(ids, temp=0.0), count))
+            def decode(self, ids, skip_special_tokens):
+                return "".join(map(chr, ids))
 
-    def test_recurrent_models_reuse_and_restore(self):
-        ids = [5, 9, 13, 7, 21, 8]
-        for name in "mamba", "falcon_h1":
-            path = os.path.join(STORED, name + ".gguf")
-            given = dict(n_ctx=64, memory=ROOM, verbose=False)
-            with self.subTest(name):
-                fresh = llama_cpp.Llama(path, **given)
-                expected = self.tokens(fresh, ids)
-                self.assertEqual(self.tokens(fresh, ids), expected)  # held in part
-                other = self.tokens(fresh, [5, 9, 14, 7])
-                llm = llama_cpp.Llama(path, **given)
-                self.assertEqual(self.tokens(llm, [5, 9, 14, 7]), other)
-                llm.eval([3, 4])
-                llm.reset()
-                llm.eval(ids)
-                state = llm.save_state()
-                fresh.load_state(state)
-                self.assertEqual(fresh.n_tokens, len(ids))
-                self.assertEqual(self.tokens(fresh, ids), expected)
-                fresh.close()
+        other = llama_cpp.LlamaHFTokenizer(Words())
+        self.assertEqual(other.tokenize(b"ab"), [97, 98])
+        self.assertEqual(other.detokenize([98], prev_tokens=[97]), b"b")
+
+    def test_closed_llamas_leave_nothing(self):
+        grammar = llama_cpp.LlamaGrammar.from_json_schema('{"type": "object"}')
+
+        def live(close):
+            llm = open_llama()
+            stream = llm(PROMPT, max_tokens=50, stream=True, grammar=grammar)
+            next(stream)
+            state = llm.save_state()
+            next(stream)
+            llm.load_state(state)
+            if close:
                 llm.close()
+                llm.close()
+                stream.close()
+            return mnem_bytes()
 
-    def test_an_encoder_embeds(self):
-        path = os.path.join(STORED, "bert.gguf")
-        given = dict(n_ctx=64, memory=ROOM, verbose=False, embedding=True)
-        llm = llama_cpp.Llama(path, **given)
-        self.assertEqual(llm.pooling_type(), llama_cpp.LLAMA_POOLING_TYPE_MEAN)
-        texts = ["abc", "b a"]
-        together = llm.embed(texts)
-        self.assertEqual(together, [llm.embed(text) for text in texts])
-        self.assertEqual([len(one) for one in together], [llm.n_embd()] * 2)
-        llm.close()
-        llm = llama_cpp.Llama(path, pooling_type=llama_cpp.LLAMA_POOLING_TYPE_NONE, **given)
-        with self.assertRaisesRegex(NotImplementedError, "encoder"):
-            llm.embed("abc")
-        llm.close()
+        def mnem_bytes():
+            with mnem.LLM(MODEL, memory=ROOM, ctx=64, load=False) as llm:
+                return llm.ledger.live
 
-    def test_an_adapter_is_applied_by_its_scale(self):
-        from test_together import write_adapter
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "adapter.gguf")
-            write_adapter(path, 0.5)
-            with mnem.LLM(MODEL, memory=ROOM, ctx=128, lora=(path, 2.0)) as llm:
-                expected = list(llm.logits([5, 6, 7]))
-            for scale in 2.0, 1.0:
-                with open_llama_closed(lora_path=path, lora_scale=scale) as llm:
-                    llm.eval([5, 6, 7])
-                    found = llm.eval_logits[0]
-                (self.assertEqual if scale == 2.0 else self.assertNotEqual)(found, expected)
-
-    def test_ctrl_c_ends_a_call_and_the_llama_stays_usable(self):
-        with open_llama_closed() as llm:
-            whole = llm(PROMPT, max_tokens=12, temperature=0)["choices"][0]["text"]
-            main = threading.main_thread().ident
-            for _ in range(3):
-                timer = threading.Timer(0.05, lambda: signal.pthread_kill(main, signal.SIGINT))
-                with self.assertRaises(KeyboardInterrupt):
-                    timer.start()
-                    begin = time.monotonic()
-                    while time.monotonic() < begin + 20:  # more than one call, where they are short
-                        llm(PROMPT, max_tokens=0, temperature=0)
-                timer.join()
-                self.assertEqual(llm(PROMPT, max_tokens=12, temperature=0)["choices"][0]["text"], whole)
-            self.assertFalse(llm._steps.choices)
-
-    def test_a_forked_child_is_refused(self):
-        with open_llama_closed() as llm:
-            llm.eval([5, 6])
-            child = os.fork()
-            if child == 0:
-                try:
-                    llm(PROMPT)
-                except mnem.Error as error:
-                    os._exit(0 if "fork" in str(error) else 1)
-                os._exit(2)
-            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        before = live(True)
+        things = len(os.listdir("/proc/self/fd")), threading.active_count()
+        for i in range(10):
+            after = live(i % 2)
+            gc.collect()
+        self.assertLess(abs(after - before), 1 << 20)
+        self.assertEqual((len(os.listdir("/proc/self/fd")), threading.active_count()), things)
 
 
 if __name__ == "__main__":

@@ -113,6 +113,8 @@ class Readme(Shapes):
         hub.HfApi = lambda: types.SimpleNamespace(list_repo_files=lambda repo: ["README.md", "x-q8_0.gguf"])
         hub.hf_hub_download = lambda repo_id, filename, local_dir, cache_dir: MODEL
         with without("huggingface_hub", hub):
+            with self.assertRaisesRegex(NotImplementedError, "functionary"):
+                llama_cpp.Llama.from_pretrained("a/b", "*q8_0.gguf", chat_format="functionary-v2")
             with self.assertRaisesRegex(ValueError, "0 files of a/b fit"):
                 llama_cpp.Llama.from_pretrained("a/b", "*f16.gguf")
             llm = llama_cpp.Llama.from_pretrained("a/b", "*q8_0.gguf", n_ctx=64, verbose=False)

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import unittest
 
-from mnem import _declarations as D
+from mnem import _declarations, _declarations_more
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MAKE = [sys.executable, os.path.join(ROOT, "python", "make_declarations")]
@@ -19,8 +19,9 @@ def made(*arguments):
 
 class Declarations(unittest.TestCase):
     def test_the_file_is_what_the_script_writes(self):
-        with open(D.__file__, encoding="utf-8") as file:
-            self.assertEqual(file.read(), made())
+        for module, which in (_declarations, []), (_declarations_more, ["more"]):
+            with open(module.__file__, encoding="utf-8") as file:
+                self.assertEqual(file.read(), made(*which))
 
     def test_sizes_and_offsets_are_those_of_c(self):
         compiler = shlex.split(os.environ.get("CC", "cc"))
@@ -35,7 +36,7 @@ class Declarations(unittest.TestCase):
         for line in lines.splitlines():
             name, *numbers = line.split()
             struct, _, field = name.partition(".")
-            kind = getattr(D, struct)
+            kind = getattr(_declarations_more, struct)  # which has the others too
             at = getattr(kind, field) if field else None
             here = [at.offset, at.size] if at else [C.sizeof(kind)]
             self.assertEqual(here, [int(n) for n in numbers], name)

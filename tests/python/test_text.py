@@ -138,7 +138,7 @@ class Answers(unittest.TestCase):
         self.assertEqual(self.greedy(), self.whole)
 
 
-TEMPLATE = ("{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}"
+TEMPLATE = ("{% for m in messages %}[{{ m.role }}] {{ m.content }}{{ add }}{% endfor %}"
             "{% if add_generation_prompt %}[assistant]{% endif %}")
 
 
@@ -149,6 +149,10 @@ class Template(unittest.TestCase):
             text = llm.template(said)
             self.assertEqual(text, "[user] Good day[assistant]")
             self.assertEqual(llm.template("Good day"), text)
+            asked = llm.template(said, template_args={"add": "!"})
+            self.assertEqual(asked, "[user] Good day![assistant]")
+            answer = llm.chat(said, 8, temperature=0, template_args={"add": "!"})
+            self.assertEqual(answer, llm.generate(asked, 8, temperature=0))
             answer = llm.chat(said, 8, temperature=0)
             self.assertEqual(answer, llm.generate(text, 8, temperature=0))
             self.assertEqual(answer.prompt_tokens, len(llm.tokenize(text)))

@@ -1,47 +1,46 @@
-"""The package's types: mypy --strict and basedpyright, where they are installed, find nothing in the stubs
-and in a program that uses them."""
+"""The package's types: a program that uses them is clean, where mypy or pyright is installed."""
+import importlib.util
+import inspect
 import os
 import shutil
 import subprocess
-import tempfile
+import sys
 import unittest
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-PROGRAM = '''
 import mnem
 
-budget = mnem.Budget("1G")
-with mnem.LLM("model.gguf", memory="300M", ctx=512) as llm:
-    peak: int = llm.plan.peak
-    text = llm.generate("In the beginning", max_tokens=4, temperature=0.5, stop=["."])
-    ids: list[int] = text.tokens
-    for piece in llm.chat([{"role": "user", "content": "Who?"}], stream=True):
-        print(piece.upper(), end="")
-try:
-    mnem.plan("model.gguf", 1)
-except mnem.OverBudget as refusal:
-    print(refusal.needed, refusal.budget, refusal.least, refusal.knob)
-'''
+HERE = os.path.dirname(os.path.abspath(__file__))
+PROGRAM = os.path.join(HERE, "typed_program.py")
+PACKAGE = os.path.dirname(os.path.abspath(mnem.__file__))
+PYRIGHT = shutil.which("pyright") or shutil.which("basedpyright")
 
 
 class Types(unittest.TestCase):
-    def found(self, *command):
-        if not shutil.which(command[0]):
-            self.skipTest(f"there is no {command[0]}")
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "program.py")
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(PROGRAM)
-            done = subprocess.run([*command, path], capture_output=True, text=True, cwd=folder, env=dict(
-                os.environ, MYPYPATH=os.path.join(ROOT, "python"), PYTHONPATH=os.path.join(ROOT, "python")))
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+    def clean(self, *words):
+        found = subprocess.run([*words, PROGRAM], capture_output=True, text=True,
+                               env=dict(os.environ, MYPYPATH=os.path.dirname(PACKAGE)))
+        self.assertEqual(found.returncode, 0, found.stdout + found.stderr)
 
-    def test_mypy_finds_nothing(self):
-        self.found("mypy", "--strict", "--cache-dir", os.devnull)
+    @unittest.skipUnless(importlib.util.find_spec("mypy"), "there is no mypy")
+    def test_mypy_accepts_a_program(self):
+        self.clean(sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent",
+                   "--cache-dir=" + os.devnull)
 
-    def test_pyright_finds_nothing(self):
-        pyright = "pyright" if shutil.which("pyright") else "basedpyright"
-        self.found(pyright, "--level", "error")
+    @unittest.skipUnless(PYRIGHT, "there is no pyright")
+    def test_pyright_accepts_a_program(self):
+        self.clean(PYRIGHT, "--level", "error")
+
+    def test_every_name_has_a_type_and_a_text(self):
+        with open(os.path.join(PACKAGE, "__init__.pyi"), encoding="utf-8") as file:
+            stub = file.read()
+        for name in mnem.__all__:
+            self.assertIn(name, stub)
+            if name != "__version__":
+                self.assertTrue(inspect.getdoc(getattr(mnem, name)), name)
+        for name, member in inspect.getmembers(mnem.LLM):
+            if not name.startswith("_"):
+                self.assertIn(f"def {name}(", stub)
+                self.assertTrue(inspect.getdoc(member), name)
 
 
 if __name__ == "__main__":

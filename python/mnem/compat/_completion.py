@@ -72,7 +72,34 @@ class Logprobs:
         self.offset += len(text)
 
 
-def prompt_ids(llama, prompt):
+_MIDDLE = (("fim_pre_token_id", "fim_suf_token_id", "fim_mid_token_id"),
+           ("prefix_token_id", "suffix_token_id", "middle_token_id"))  # keys, the older ones last
+_MIDDLE_TEXTS = (("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"),
+                 ("<fim_prefix>", "<fim_suffix>", "<fim_middle>"))
+
+
+def _middle_tokens(llama):
+    """The tokens before a prefix, a suffix and the text between, by the file's keys or their usual texts."""
+    for keys in _MIDDLE:
+        found = [llama.metadata.get("tokenizer.ggml." + key) for key in keys]
+        if all(found):
+            return [int(token) for token in found]
+    for texts in _MIDDLE_TEXTS:
+        found = [llama.tokenize(text.encode(), add_bos=False, special=True) for text in texts]
+        if all(len(ids) == 1 for ids in found):
+            return [ids[0] for ids in found]
+    raise NotImplementedError("mnem.compat: suffix needs a model with fill-in-the-middle tokens: this one has "
+                              "none")
+
+
+def prompt_ids(llama, prompt, suffix):
+    if suffix:
+        before, behind, between = _middle_tokens(llama)
+        given = llama.tokenize(prompt.encode(), False, False) if isinstance(prompt, str) else list(prompt)
+        parts = [before, *given], [behind, *llama.tokenize(suffix.encode(), False, False)]
+        begin = [llama.token_bos()] if llama._add_bos else []
+        first, second = reversed(parts) if llama._spm_infill else parts
+        return begin + first + second + [between]
     if not isinstance(prompt, str):
         return [int(token) for token in prompt]
     ids = llama.tokenize(prompt.encode(), add_bos=True, special=True)
@@ -124,10 +151,7 @@ def complete(llama, prompt, suffix, max_tokens, sampling, logprobs, echo, stop, 
              criteria, processor, grammar, bias, show=(), end=-1):
     """Yields one dict, or, with stream, one for each piece of text and one for the end. show: control
     tokens whose text is part of the answer; end: a token that ends it besides the model's own."""
-    if suffix:
-        raise NotImplementedError("mnem.compat: suffix is not supported: write the prompt as the model's "
-                                  "fill-in-the-middle tokens ask")
-    form, ids, context = _Form(model), prompt_ids(llama, prompt), llama.n_ctx()
+    form, ids, context = _Form(model), prompt_ids(llama, prompt, suffix), llama.n_ctx()
     if len(ids) >= context:
         raise ValueError(f"Requested tokens ({len(ids)}) exceed context window of {context}")
     room = context - len(ids)

@@ -82,6 +82,18 @@ def logprobs_of(logits, vocab, token, count):
     return value, [(one.id, one.logprob) for one in top[:count]]
 
 
+def logits_to_logprobs(logits, axis=-1):
+    """The logarithms of the probabilities of logits: an array, or a list of floats."""
+    if numpy is None:
+        most = max(logits)
+        total = most + math.log(math.fsum(math.exp(x - most) for x in logits))
+        return [x - total for x in logits]
+    logits = numpy.asarray(logits, dtype=numpy.single)
+    most = logits.max(axis=axis, keepdims=True)
+    most = numpy.where(numpy.isfinite(most), most, 0)
+    return logits - most - numpy.log(numpy.exp(logits - most).sum(axis=axis, keepdims=True))
+
+
 class LogitsProcessorList(list):
     """Functions of (ids, logits) that return other logits, one after another."""
 

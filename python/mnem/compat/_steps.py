@@ -35,19 +35,26 @@ class Steps:
             return function(None)
         return self.llm._call(function)
 
-    def close(self):
-        """Before the LLM's close."""
-        def end(_job):
-            for choice in list(self.choices):
-                choice.end()
-            for tokens in self.tokens.values():
-                lib.mnem_token_set_destroy(tokens)
-            self.tokens.clear()
-            self.drop()
-        self.call(end)
-        self.told = None  # which refers to this object
+    def end(self, choice):
+        """Ends a choice, also where Ctrl-C comes meanwhile."""
+        try:
+            if choice in self.choices and not self.llm._worker.last:
+                self.call(lambda job: choice.end())
+        finally:
+            if choice in self.choices and not self.llm._worker.last:
+                self.call(lambda job: choice.end())
 
     # ---- in the worker thread ----
+
+    def close(self):
+        """Before the engine's close."""
+        for choice in list(self.choices):
+            choice.end()
+        for tokens in self.tokens.values():
+            lib.mnem_token_set_destroy(tokens)
+        self.tokens.clear()
+        self.drop()
+        self.told = None  # which refers to this object
 
     def open(self):
         if not self.engine.engine:
@@ -76,7 +83,7 @@ class Steps:
         try:
             if self.on_row:
                 self.on_row(self.first + index, C.cast(logits, C.POINTER(C.c_float * self.vocab)).contents)
-            if self.first + index == self.end - 1:
+            if self.first + index == self.past - 1:
                 C.memmove(self.logits, logits, C.sizeof(self.logits))
                 self.live = True
         except BaseException as failure:  # ctypes would print it
@@ -91,7 +98,7 @@ class Steps:
             return
         self.open()
         begin = len(self.ids)
-        self.end, self.on_row, self.live, self.failure = begin + len(ids), on_row, False, None
+        self.past, self.on_row, self.live, self.failure = begin + len(ids), on_row, False, None
         try:
             while True:
                 self.first = at = lib.mnem_sequence_length(self.sequence)

@@ -11,11 +11,11 @@ from .._llm import LLM
 from . import llama_cpp as names
 from ._completion import complete
 from ._sampling import (LogitsProcessorList, MinTokensLogitsProcessor, StoppingCriteriaList, ids_array,
-                        numpy, options_of, row_array, row_back)
+                        logits_to_logprobs, numpy, options_of, row_array, row_back)
 from ._steps import Choice, Steps
 from ._vocabulary import Vocabulary
 from .llama_cache import longest_token_prefix
-from .llama_chat_format import chat_of
+from .llama_chat_format import chat_of, check_name
 from .llama_tokenizer import LlamaTokenizer
 
 __all__ = ["Llama", "LlamaState", "LogitsProcessorList", "MinTokensLogitsProcessor",
@@ -26,8 +26,7 @@ log = logging.getLogger("mnem.compat")
 # batches, kernels. The text that comes out is the same.
 _DECIDED = {"n_gpu_layers", "split_mode", "main_gpu", "tensor_split", "use_mmap", "use_mlock", "n_ubatch",
             "n_threads_batch", "offload_kqv", "flash_attn", "op_offload", "swa_full", "no_perf", "numa",
-            "draft_model", "spm_infill",
-            "n_parts", "f16_kv", "low_vram", "mul_mat_q", "device"}  # of earlier versions, and LangChain's
+            "draft_model", "n_parts", "f16_kv", "low_vram", "mul_mat_q", "device"}  # of earlier versions, and LangChain's
 # What changes the model: refused unless it has a value that means the file's. RoPE's base of 10,000 and scale
 # of 1 are defaults that LangChain passes on.
 _FIXED = {"kv_overrides": (None,), "rope_scaling_type": (None, names.LLAMA_ROPE_SCALING_TYPE_UNSPECIFIED),
@@ -64,14 +63,14 @@ class Llama:
                  n_batch=512, n_threads=None, pooling_type=names.LLAMA_POOLING_TYPE_UNSPECIFIED,
                  logits_all=False, embedding=False, last_n_tokens_size=64, lora_scale=1.0, lora_path=None,
                  chat_format=None, chat_handler=None, tokenizer=None, type_k=None, type_v=None,
-                 verbose=True, memory=None, **others):
-        self._llm = self._steps = None
+                 spm_infill=False, verbose=True, memory=None, **others):
+        self._llm = self._steps = self._chat = None
         self._given = dict(
             model_path=model_path, vocab_only=vocab_only, seed=seed, n_ctx=n_ctx, n_batch=n_batch,
             n_threads=n_threads, pooling_type=pooling_type, logits_all=logits_all, embedding=embedding,
             last_n_tokens_size=last_n_tokens_size, lora_scale=lora_scale, lora_path=lora_path,
             chat_format=chat_format, chat_handler=chat_handler, tokenizer=tokenizer, type_k=type_k,
-            type_v=type_v, verbose=verbose, memory=memory, **others)
+            type_v=type_v, spm_infill=spm_infill, verbose=verbose, memory=memory, **others)
         for name, value in others.items():
             if name in _FIXED and value not in _FIXED[name]:
                 raise NotImplementedError(f"mnem.compat: {name}={value!r} is not supported: mnem runs a "
@@ -83,19 +82,22 @@ class Llama:
                                       "supported")
         if not os.path.exists(model_path):
             raise ValueError(f"Model path does not exist: {model_path}")
-        self.model_path, self.verbose, self.cache = model_path, verbose, None
+        self.model_path, self.verbose, self.cache = os.fspath(model_path), verbose, None
         self.chat_handler, self.last_n_tokens_size = chat_handler, last_n_tokens_size
         self.lora_path, self.lora_scale = lora_path, lora_scale
         self._seed = names.LLAMA_DEFAULT_SEED if seed is None else seed
         self._logits_all, self._embedding, self._pooling = logits_all, embedding, pooling_type
+        self._spm_infill = spm_infill  # the suffix stands before the prefix
         self._rows = []  # of logits_all: a row for each token that is held
         self._open(memory, n_ctx, _kv_of(type_k, type_v), n_threads or 0, vocab_only)
         try:
             self.metadata = self._llm.metadata
             self.n_batch = min(self.n_ctx(), n_batch)
             self.tokenizer_ = tokenizer or LlamaTokenizer(self)
-            self._chat = chat_of(self, chat_format)
-            self.chat_format = None if chat_handler else self._chat.name
+            self.chat_format = chat_format
+            if not chat_handler:
+                self._chat = chat_of(self, chat_format)
+                self.chat_format = self._chat.name
         except BaseException:
             self.close()
             raise
@@ -325,8 +327,7 @@ class Llama:
                 more = yield token
                 tokens = [token] + [int(one) for one in more or ()]
         finally:
-            if choice in steps.choices:
-                steps.call(lambda job: choice.end())
+            steps.end(choice)
 
     # ---- texts ----
 
@@ -365,7 +366,16 @@ class Llama:
             mirostat_tau=mirostat_tau, mirostat_eta=mirostat_eta, model=model,
             logits_processor=logits_processor, grammar=grammar, logit_bias=logit_bias, logprobs=logprobs,
             top_logprobs=top_logprobs)
-        return (self.chat_handler or self._chat)(llama=self, **given)
+        return self._handler()(llama=self, **given)
+
+    def _handler(self):
+        """Of a chat, by what chat_handler and chat_format are now: programs change them."""
+        if self.chat_handler:
+            return self.chat_handler
+        if not self._chat or self._chat.name != self.chat_format:
+            self._chat = chat_of(self, self.chat_format)
+            self.chat_format = self._chat.name
+        return self._chat
 
     def create_chat_completion_openai_v1(self, *args, **kwargs):
         """create_chat_completion as objects of the package openai."""
@@ -447,19 +457,16 @@ class Llama:
     def close(self):
         """Gives back what it took; calling it again does nothing."""
         llm, steps, self._steps, self._llm = self._llm, self._steps, None, None
-        if llm is None:
-            return
-        try:
-            if steps and llm._worker and os.getpid() == llm._worker.process:
-                self._chat_close(steps)
-                steps.close()
-        finally:
-            llm.close()
+        chat = self._chat
 
-    def _chat_close(self, steps):
-        chat = getattr(self, "_chat", None)
-        if chat:
-            steps.call(lambda job: chat.close())
+        def last(_job):
+            if chat:
+                chat.close()
+            steps.close()
+            llm._engine.close()
+
+        if llm:
+            llm._worker.end(last) if steps else llm.close()
 
     def __del__(self):
         try:
@@ -467,18 +474,7 @@ class Llama:
         except Exception:  # the interpreter is ending
             pass
 
-    @staticmethod
-    def logits_to_logprobs(logits, axis=-1):
-        """The logarithms of the probabilities of logits: an array, or a list of floats."""
-        if numpy is None:
-            most = max(logits)
-            total = most + math.log(math.fsum(math.exp(x - most) for x in logits))
-            return [x - total for x in logits]
-        logits = numpy.asarray(logits, dtype=numpy.single)
-        most = logits.max(axis=axis, keepdims=True)
-        most = numpy.where(numpy.isfinite(most), most, 0)
-        return logits - most - numpy.log(numpy.exp(logits - most).sum(axis=axis, keepdims=True))
-
+    logits_to_logprobs = staticmethod(logits_to_logprobs)
     longest_token_prefix = staticmethod(longest_token_prefix)
 
     @classmethod
@@ -486,6 +482,7 @@ class Llama:
                         local_dir_use_symlinks="auto", cache_dir=None, **kwargs):
         """A model of the Hugging Face Hub: the one file of repo_id whose name fits filename."""
         from ._hub import fetch
+        check_name(kwargs.get("chat_format"))
         return cls(model_path=fetch(repo_id, filename, additional_files or [], local_dir, cache_dir),
                    **kwargs)
 

@@ -53,7 +53,7 @@ class Llama:
                  lora_path: Optional[str] = None, chat_format: Optional[str] = None,
                  chat_handler: Optional[Callable[..., Any]] = None,
                  tokenizer: Optional[BaseLlamaTokenizer] = None, type_k: Optional[int] = None,
-                 type_v: Optional[int] = None, verbose: bool = True,
+                 type_v: Optional[int] = None, spm_infill: bool = False, verbose: bool = True,
                  memory: Union[int, str, None] = None, **others: Any) -> None: ...
     def tokenize(self, text: bytes, add_bos: bool = True, special: bool = False) -> List[int]: ...
     def detokenize(self, tokens: Sequence[int], prev_tokens: Optional[Sequence[int]] = None,

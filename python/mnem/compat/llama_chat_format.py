@@ -136,6 +136,13 @@ def _guessed(tokenizer):
     return source.decode() if source else None
 
 
+def check_name(name):
+    """Refuses a format that no file can have, before a model is fetched or opened for it."""
+    if name is not None and name not in _handlers and name not in FORMATS and not name.startswith(
+            "chat_template."):
+        _refuse(name)
+
+
 def _refuse(name):
     if name.startswith("functionary"):
         raise NotImplementedError(f"mnem.compat: chat_format {name} is not supported: models of functionary "
@@ -235,8 +242,8 @@ class _NoImages:
 def __getattr__(name):
     if name.endswith("ChatHandler"):
         return type(name, (_NoImages,), {})
-    form = name[len("format_"):].replace("_", "-") if name.startswith("format_") else None
-    if form in FORMATS:
+    form = next((form for form in FORMATS if name == "format_" + form.replace("-", "_")), None)
+    if form:
         def formatter(messages, **_given):
             source, stops = FORMATS[form]
             return ChatFormatterResponse(Template(source).render(plain(messages)), list(stops))
