@@ -1,10 +1,12 @@
 """mnem.train: the command's losses and files, a callback that ends a run, Ctrl-C, resume and refusals."""
 import gc
+import io
 import json
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import unittest
@@ -201,6 +203,22 @@ class Train(unittest.TestCase):
         self.assertFalse(os.path.exists(self.path("out")))
         self.assertGreater(refused.exception.needed, refused.exception.budget)
         self.assertIsNotNone(refused.exception.least)
+
+    def test_progress_is_shown_to_who_watches(self):
+        class Terminal(io.StringIO):
+            def isatty(self):
+                return True
+        old, sys.stderr = sys.stderr, Terminal()
+        try:
+            with self.assertLogs("mnem", "INFO") as logged:
+                self.small("shown", steps=2)
+            self.small("told", steps=1, on_step=lambda at: None)
+            said = sys.stderr.getvalue()
+        finally:
+            sys.stderr = old
+        self.assertEqual([said.count("step 1 of 2"), said.count("step 2 of 2"), said.count("of 1,")], [1, 1, 0])
+        self.assertIn("steps 1 to 2", logged.output[0])
+        self.assertIn("model.gguf after step 2", logged.output[-1])
 
     def test_descriptors_and_threads_go(self):
         def fail(at):
