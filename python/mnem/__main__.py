@@ -1,5 +1,6 @@
 """python -m mnem: the command, with the same arguments. MNEM_COMMAND names a file; otherwise it is the
 package's own copy, then the one in PATH."""
+# mypy: ignore-errors
 import os
 import shutil
 import sys

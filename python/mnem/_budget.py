@@ -3,6 +3,7 @@
 A process has one ledger, which lasts until it ends. Budget(...) sets its size. Without one, the first LLM's
 memory= is the size; a later LLM may raise it, and lowers it only where no other LLM is open. What the process
 had when the ledger was made counts; what the rest of the program takes later doesn't."""
+# mypy: ignore-errors
 import contextlib
 import ctypes as C
 import os

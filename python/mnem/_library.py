@@ -1,6 +1,7 @@
 """The shared library: found, loaded, and asked with exceptions instead of statuses.
 
 MNEM_LIBRARY names a file; otherwise it is the package's own copy, then the system's libmnem.so."""
+# mypy: ignore-errors
 import ctypes as C
 import os
 

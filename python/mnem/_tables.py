@@ -1,4 +1,5 @@
 """Plans and ledgers as objects that print as tables."""
+# mypy: ignore-errors
 from ._library import lib, size_text
 
 

@@ -9,10 +9,12 @@ import json
 import math
 import os
 import shutil
+import sys
 import time
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from ._library import Error
+from ._library import Error, size_text
+from ._progress import log
 from ._tables import _table
 from ._train_config import config_is_run, config_length, config_make, config_read, config_write
 from ._train_engine import TrainEngine
@@ -207,10 +209,30 @@ def _paths(data: Any, folder: _Folder) -> List[str]:
     return [os.path.realpath(path)]
 
 
+class _Shown:
+    """A line on a terminal for each step, where no callback is told of them."""
+
+    def __init__(self, on_step: Any) -> None:
+        self.watched = on_step is None and sys.stderr is not None and sys.stderr.isatty()
+        self.any = False
+
+    def step(self, at: TrainStep) -> None:
+        if self.watched:
+            self.any = True
+            sys.stderr.write(f"\r\033[Kmnem: step {at.step} of {at.of}, loss {at.loss:.4f}, "
+                             f"{at.tokens / at.seconds:.0f} tokens/s")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        if self.any:
+            sys.stderr.write("\n")
+
+
 class _Run:
     def __init__(self, folder: _Folder, worker: Worker, on_step: Any, every: Tuple[int, int]) -> None:
         self.folder, self.worker, self.on_step = folder, worker, on_step
         self.save_every, self.evaluate_every = every
+        self.shown = _Shown(on_step)
         self.engine: Any = None
         self.saved = time.monotonic()
         self.log: Any = None
@@ -235,6 +257,7 @@ class _Run:
                 heldout = self.evaluate(result)
             step = TrainStep(report.step, report.loss, report.tokens, seconds, report.rate, report.norm, total,
                              heldout)
+            self.shown.step(step)
             goes_on = self.on_step is None or self.on_step(step) is not False
             if not goes_on:
                 return False
@@ -284,6 +307,8 @@ class _Run:
         result.losses, result.heldout_losses = self.log.losses, self.log.heldout_losses
         result.losses += [math.nan] * (engine.steps_done - len(result.losses))  # of lines that were lost
         self.saved = time.monotonic()
+        log("train: %s of %s, steps %d to %d", size_text(result.plan.peak), size_text(result.plan.budget),
+            result.steps + 1, result.config["steps"])
         try:
             whole = self.steps(result)
         except BaseException:  # Ctrl-C, or what the callback raised: the work is kept
@@ -291,7 +316,10 @@ class _Run:
                 self.worker.cancel = None
                 self.save()
             raise
+        finally:
+            self.shown.end()
         self.finish(result, whole)
+        log("train: %s after step %d, loss %.4f", result.path, result.steps, result.losses[-1])
         return result
 
     def close(self) -> None:

@@ -124,7 +124,8 @@ def config_length(config: Config, steps: Optional[int], epochs: Optional[float],
                   open_length: bool) -> None:
     """Steps and warm-up, once an epoch's windows are known. open_length: the config has said none."""
     def of(passes: float) -> int:
-        return max(1, math.ceil(passes * config["windows"] / config["batch"]))
+        windows, batch = int(config["windows"]), int(config["batch"])
+        return max(1, math.ceil(passes * windows / batch))
 
     usual = bool(config["lora"]) and open_length and steps is None and epochs is None
     if usual:

@@ -3,6 +3,7 @@
 An answer is what the template writes between the text up to where an answer begins and the text with the
 answer at its end. Text that grows so is one row for a whole conversation; a template that writes earlier
 messages anew gives a row for each answer."""
+# mypy: allow-untyped-calls
 import ctypes as C
 import json
 from typing import Any, Iterator, List, Optional, Tuple
@@ -145,7 +146,9 @@ class RowSource:
         except BaseException as failure:  # it can't pass through C
             self.failure = failure
             return int(D.MNEM_INVALID)
-        self.held = ((C.c_int32 * len(ids))(*ids),
-                     None if counted is None else (C.c_bool * len(ids))(*counted))
-        out[0].ids, out[0].counted, out[0].count, out[0].text_bytes = *self.held, len(ids), size
+        tokens = (C.c_int32 * len(ids))(*ids)
+        flags = None if counted is None else (C.c_bool * len(ids))(*counted)
+        self.held = tokens, flags  # until the next call
+        row = out[0]
+        row.ids, row.counted, row.count, row.text_bytes = tokens, flags, len(ids), size
         return int(D.MNEM_OK)

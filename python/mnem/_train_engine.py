@@ -188,12 +188,13 @@ class TrainEngine:
     # ---- text ----
 
     def open_text(self, job: Any) -> None:
-        resume = self.folder.begun  # then the cache is the text
+        resume = self.folder.begun  # then the cache is the text, and the checkpoint's note has its checksum
         check(lib.mnem_model_open(os.fsencode(self.folder.new("vocabulary.gguf")), C.byref(self.vocabulary)))
         check(lib.mnem_tokenizer_create(self.vocabulary, C.byref(self.tokenizer)))
         tell = D.mnem_progress._fields_[0][1](lambda *_: not job.cancelled)
         files = (C.c_char_p * 0)() if resume else self.c_files()
-        options = D.mnem_corpus_options(files=files, count=len(files), tokenizer=self.tokenizer,
+        options = D.mnem_corpus_options(files=files, count=len(files),
+                                        tokenizer=None if resume else self.tokenizer,
                                         cache=os.fsencode(self.folder.new("tokens")), threads=self.threads,
                                         progress=D.mnem_progress(tell=tell))
         if resume or self.config["data"] == "text":
@@ -236,13 +237,15 @@ class TrainEngine:
             wanted = -(-(info.row_most - 1) // _CONTEXT_STEP) * _CONTEXT_STEP
             if context_open:
                 c["context"] = min(c["context"], wanted)
-            return check(lib.mnem_windows_split_rows(info.rows, c["context"], c["heldout"], c["seed"],
-                                                     C.byref(self.training), C.byref(self.validation)))
+            check(lib.mnem_windows_split_rows(info.rows, c["context"], c["heldout"], c["seed"],
+                                              C.byref(self.training), C.byref(self.validation)))
+            return
         while True:
             status = lib.mnem_windows_split(info.tokens, c["context"], c["heldout"], c["seed"],
                                             C.byref(self.training), C.byref(self.validation))
             if status == D.MNEM_OK or not context_open or c["context"] // 2 < _CONTEXT_LEAST:
-                return check(status)
+                check(status)
+                return
             c["context"] //= 2
 
     # ---- the plan ----
@@ -389,7 +392,7 @@ class TrainEngine:
     def bits_per_byte(self, loss: float) -> float:
         if self.config["data"] == "chat":
             return math.nan
-        return loss / math.log(2) / (self.info.text_bytes / self.info.tokens)
+        return float(loss / math.log(2) / (self.info.text_bytes / self.info.tokens))
 
     @property
     def bytes_peak(self) -> int:

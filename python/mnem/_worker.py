@@ -5,6 +5,7 @@ between its own instructions: so the call in C runs here, and the main thread wa
 
 What ends a worker is its last job: what runs then is cancelled, and what waits is refused. The thread
 refers to the worker and to nothing that refers to an LLM, so that an LLM that is dropped is collected."""
+# mypy: ignore-errors
 import atexit
 import contextlib
 import os

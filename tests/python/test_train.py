@@ -1,9 +1,12 @@
 """mnem.train: the command's losses and files, a callback that ends a run, Ctrl-C, resume and refusals."""
+import gc
+import io
 import json
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import unittest
@@ -146,6 +149,9 @@ class Train(unittest.TestCase):
         self.assertEqual(content(self.path("own"), "tokens"), content(self.path("other"), "tokens"))
         given = mnem.train(chats, out=self.path("given"), **options)
         self.assertEqual(given.losses, done.losses)
+        longer = mnem.train(out=self.path("given"), resume=True, steps=3, memory=ROOM, threads=1)
+        command("--resume", "-o", self.path("own"), "--steps", "3", "-t", "1")
+        self.assertEqual(losses(self.path("own")), longer.losses)
 
     def test_records_are_the_commands(self):
         with open(self.path("template.jinja"), "w", encoding="utf-8") as file:
@@ -197,6 +203,40 @@ class Train(unittest.TestCase):
         self.assertFalse(os.path.exists(self.path("out")))
         self.assertGreater(refused.exception.needed, refused.exception.budget)
         self.assertIsNotNone(refused.exception.least)
+
+    def test_progress_is_shown_to_who_watches(self):
+        class Terminal(io.StringIO):
+            def isatty(self):
+                return True
+        old, sys.stderr = sys.stderr, Terminal()
+        try:
+            with self.assertLogs("mnem", "INFO") as logged:
+                self.small("shown", steps=2)
+            self.small("told", steps=1, on_step=lambda at: None)
+            said = sys.stderr.getvalue()
+        finally:
+            sys.stderr = old
+        self.assertEqual([said.count("step 1 of 2"), said.count("step 2 of 2"), said.count("of 1,")], [1, 1, 0])
+        self.assertIn("steps 1 to 2", logged.output[0])
+        self.assertIn("model.gguf after step 2", logged.output[-1])
+
+    def test_descriptors_and_threads_go(self):
+        def fail(at):
+            raise KeyError(at.step)
+
+        def run(name):
+            self.small(name, steps=2)
+            with self.assertRaises(KeyError):
+                self.small(name + "-failed", on_step=fail)
+            with self.assertRaises(ValueError):
+                mnem.train(self.text, out=self.path(name + "-none"), config=SMALL, steps=0, memory=ROOM)
+            with self.assertRaises(mnem.Error):
+                mnem.train(self.text, init=self.text, out=self.path(name + "-init"), steps=1, memory=ROOM)
+            return len(os.listdir("/proc/self/fd")), threading.active_count()
+        first = run("first")
+        gc.collect()
+        self.assertEqual(run("second"), first)
+        self.assertFalse(os.path.exists(self.path("second-init")))
 
     def test_memory_is_a_share_beside_an_llm(self):
         with mnem.LLM(MODEL, memory=ROOM, ctx=64) as llm:

@@ -1,34 +1,34 @@
-"""The package's types: a program that uses them is clean, where mypy or pyright is installed."""
-import importlib.util
+"""The package's types: mypy --strict and pyright, where they are installed, find nothing in a program that
+uses them."""
 import inspect
 import os
 import shutil
 import subprocess
-import sys
+import tempfile
 import unittest
 
 import mnem
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-PROGRAM = os.path.join(HERE, "typed_program.py")
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "typed_program.py")
 PACKAGE = os.path.dirname(os.path.abspath(mnem.__file__))
-PYRIGHT = shutil.which("pyright") or shutil.which("basedpyright")
+BESIDE = os.path.dirname(PACKAGE)
 
 
 class Types(unittest.TestCase):
-    def clean(self, *words):
-        found = subprocess.run([*words, PROGRAM], capture_output=True, text=True,
-                               env=dict(os.environ, MYPYPATH=os.path.dirname(PACKAGE)))
-        self.assertEqual(found.returncode, 0, found.stdout + found.stderr)
+    def found(self, *command):
+        if not shutil.which(command[0]):
+            self.skipTest(f"there is no {command[0]}")
+        with tempfile.TemporaryDirectory() as folder:
+            program = shutil.copy(PROGRAM, folder)
+            done = subprocess.run([*command, program], capture_output=True, text=True, cwd=folder,
+                                  env=dict(os.environ, MYPYPATH=BESIDE, PYTHONPATH=BESIDE))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
-    @unittest.skipUnless(importlib.util.find_spec("mypy"), "there is no mypy")
-    def test_mypy_accepts_a_program(self):
-        self.clean(sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent",
-                   "--cache-dir=" + os.devnull)
+    def test_mypy_finds_nothing(self):
+        self.found("mypy", "--strict", "--follow-imports", "silent", "--cache-dir", os.devnull)
 
-    @unittest.skipUnless(PYRIGHT, "there is no pyright")
-    def test_pyright_accepts_a_program(self):
-        self.clean(PYRIGHT, "--level", "error")
+    def test_pyright_finds_nothing(self):
+        self.found("pyright" if shutil.which("pyright") else "basedpyright", "--level", "error")
 
     def test_every_name_has_a_type_and_a_text(self):
         with open(os.path.join(PACKAGE, "__init__.pyi"), encoding="utf-8") as file:
