@@ -15,7 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ["MNEM_BUILD"]
 HERE = os.path.abspath(__file__)
-TREES = {"test_wheel.py", "test_declarations.py", "test_examples.py", "test_llm_plugin.py"}  # about the tree, not about what is installed
+# About the tree, not about what is installed.
+TREES = {"test_wheel.py", "test_declarations.py", "test_examples.py", "test_llm_plugin.py", "test_types.py"}
 ASK = "import ensurepip, sys, venv; print('%d.%d' % sys.version_info[:2])"
 
 
