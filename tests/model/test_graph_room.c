@@ -144,7 +144,8 @@ static void check_file(const char *path, seen *s) {
     if (t.streams)
         assert_int_equal(mnem__transformer_map_part(model, 0, 1, &map), MNEM_UNSUPPORTED);
     if (!t.encoder && !t.streams) {
-        must(mnem__transformer_map_part(model, t.layers - 1, t.layers, &map));
+        const int32_t last = mnem__layer_run_begin(&t, mnem__layer_runs(&t) - 1);
+        must(mnem__transformer_map_part(model, last, t.layers, &map));
         check_options(map, s);
         mnem__transformer_map_destroy(map);
         check_cut(model, &t, s);
