@@ -247,6 +247,26 @@ def test_what_is_stopped_or_deleted_before_its_answer_is_not_kept(browser, addre
     assert said == []
 
 
+def test_the_speed_of_a_server_that_waits_is_that_of_before(browser, address):
+    page, said, _ = show(browser, address)
+    now = {"running": 1, "rate": 85.4}
+
+    def handle(route):
+        response = route.fetch()
+        route.fulfill(response=response, json={**response.json(), **now})
+
+    page.route("**/page.json", handle)
+    tile = page.locator(".tile", has_text="tokens/s")
+    playwright.expect(tile).to_have_text("85.4tokens/s, with prompts")
+    now["running"] = 0
+    playwright.expect(tile).to_have_text("85.4tokens/s when last busy")
+    keep(page, "last_speed.png")
+    now["rate"] = 0
+    playwright.expect(tile).to_have_text("–tokens/s")
+    page.unroute_all(behavior="ignoreErrors")
+    assert said == []
+
+
 BLOCKED = "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('no', 'SecurityError'); } })"
 FULL = """Storage.prototype.setItem = function (key) {
   if (key.startsWith("mnem.chat.")) throw new DOMException("full", "QuotaExceededError"); }"""
@@ -300,6 +320,8 @@ def test_the_first_view_says_what_this_is(browser, address):
 def test_a_phone_shows_the_chat_and_panels_behind_buttons(browser, address):
     page, said, _ = show(browser, address, 390, 844)
     assert page.is_visible("#text") and page.is_hidden("#meters") and page.is_hidden("#list")
+    # What doesn't fit into the line of the header is cut off at its end: the state is seen.
+    playwright.expect(page.locator("#about")).to_have_text(re.compile("^ready · "))
     for button, panel in [("#show_meters", "#meters"), ("#show_list", "#list")]:
         page.focus(button)
         page.keyboard.press("Enter")
