@@ -247,6 +247,103 @@ def test_what_is_stopped_or_deleted_before_its_answer_is_not_kept(browser, addre
     assert said == []
 
 
+# An answer that begins and has no end, in the place of the server's.
+ENDLESS = """() => { const real = fetch; window.fetch = (url, options) => String(url).includes("/v1/")
+  ? Promise.resolve(new Response(new ReadableStream({ start(stream) { stream.enqueue(new TextEncoder().encode(
+    'data: {"choices": [{"delta": {"content": "half of"}}]}\\n\\n')); } }))) : real(url, options); }"""
+
+
+def test_an_answer_that_a_reload_interrupts_says_so(browser, address):
+    page, said, _ = show(browser, address)
+    page.evaluate(ENDLESS)
+    page.fill("#text", "a question")
+    page.press("#text", "Enter")
+    playwright.expect(page.locator(".turn.assistant .body")).to_have_text("half of")
+    page.reload()
+    turns_are(page, ["a question", "half of"])
+    assert page.inner_text(".turn.assistant .note").startswith("interrupted")
+    keep(page, "interrupted.png")
+    asked = served(page, ["all of it"])
+    page.click("[data-act=again]")
+    turns_are(page, ["a question", "all of it"])
+    assert asked == [[user("a question")]] and page.locator(".turn .note").count() == 0
+    assert said == []
+
+
+def test_the_speed_of_a_server_that_waits_is_that_of_before(browser, address):
+    page, said, _ = show(browser, address)
+    now = {"running": 1, "rate": 85.4}
+
+    def handle(route):
+        response = route.fetch()
+        route.fulfill(response=response, json={**response.json(), **now})
+
+    page.route("**/page.json", handle)
+    tile = page.locator(".tile", has_text="tokens/s")
+    playwright.expect(tile).to_have_text("85.4tokens/s, with prompts")
+    now["running"] = 0
+    playwright.expect(tile).to_have_text("85.4tokens/s when last busy")
+    keep(page, "last_speed.png")
+    now["rate"] = 0
+    playwright.expect(tile).to_have_text("–tokens/s")
+    page.unroute_all(behavior="ignoreErrors")
+    assert said == []
+
+
+def test_the_name_follows_the_first_message_unless_it_was_given(browser, address):
+    page, said, _ = show(browser, address)
+    served(page, ["one", "two", 500, "three"])
+    name = page.locator("#kept .name")
+
+    def edit(text):
+        page.locator("[data-act=edit]").first.click()
+        assert page.locator(".editing .foot").is_hidden()
+        page.fill(".edit textarea", text)
+        page.press(".edit textarea", "Enter")
+
+    ask(page, "a", ["a", "one"])
+    page.reload()
+    turns_are(page, ["a", "one"])
+    edit("b")
+    turns_are(page, ["b", "two"])
+    playwright.expect(name).to_have_text("b")
+    edit("c")  # fails, which leaves all as it was
+    playwright.expect(page.locator("#wrong")).to_have_text("no room")
+    turns_are(page, ["b", "two"])
+    playwright.expect(name).to_have_text("b")
+    page.click("#kept [data-act=rename]")
+    page.fill("#kept input", "mine")
+    page.press("#kept input", "Enter")
+    edit("d")
+    turns_are(page, ["d", "three"])
+    playwright.expect(name).to_have_text("mine")
+    page.reload()
+    playwright.expect(name).to_have_text("mine")
+    assert all("500" in line for line in said)
+
+
+def test_drafts_stay_with_their_conversations(browser, address):
+    page, said, _ = show(browser, address)
+    served(page, ["one"])
+    text = page.locator("#text")
+    page.fill("#text", "not sent")
+    page.reload()
+    playwright.expect(text).to_have_value("not sent")
+    ask(page, "a", ["a", "one"])
+    playwright.expect(text).to_have_value("")
+    page.fill("#text", "of a")
+    page.click("#fresh")
+    playwright.expect(text).to_have_value("")
+    page.fill("#text", "of none")
+    page.reload()
+    playwright.expect(text).to_have_value("of none")
+    page.click("#kept .name")
+    playwright.expect(text).to_have_value("of a")
+    page.reload()
+    playwright.expect(text).to_have_value("of a")
+    assert said == []
+
+
 BLOCKED = "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('no', 'SecurityError'); } })"
 FULL = """Storage.prototype.setItem = function (key) {
   if (key.startsWith("mnem.chat.")) throw new DOMException("full", "QuotaExceededError"); }"""
@@ -300,6 +397,8 @@ def test_the_first_view_says_what_this_is(browser, address):
 def test_a_phone_shows_the_chat_and_panels_behind_buttons(browser, address):
     page, said, _ = show(browser, address, 390, 844)
     assert page.is_visible("#text") and page.is_hidden("#meters") and page.is_hidden("#list")
+    # What doesn't fit into the line of the header is cut off at its end: the state is seen.
+    playwright.expect(page.locator("#about")).to_have_text(re.compile("^ready · "))
     for button, panel in [("#show_meters", "#meters"), ("#show_list", "#list")]:
         page.focus(button)
         page.keyboard.press("Enter")

@@ -131,13 +131,16 @@ static void perplexity_takes_its_text_as_an_option(void **state) {
 
 static void options_without_meaning_say_so_and_are_passed_over(void **state) {
     (void)state;
-    const tool_result r = RUN("run", "-ngl", "99", "--mlock", "-fa", "on", "--no-mmap", "-m",
-                              tool_model, "-p", "In", "--n-gpu-layers=3", "-n", "2", "-q");
+    const tool_result r =
+        RUN("run", "-ngl", "99", "--mlock", "-fa", "on", "--no-mmap", "-m", tool_model, "-p", "In",
+            "--n-gpu-layers=3", "-n", "2", "-q", "--color", "--no-warmup");
     assert_int_equal(r.code, 0);
     assert_non_null(strstr(r.err, "mnem: option -ngl is ignored: "));
     assert_non_null(strstr(r.err, "mnem: option --mlock is ignored: "));
     assert_non_null(strstr(r.err, "mnem: option -fa is ignored: "));
     assert_non_null(strstr(r.err, "mnem: option --n-gpu-layers is ignored: "));
+    assert_non_null(strstr(r.err, "--color is ignored: colours are on in a terminal"));
+    assert_non_null(strstr(r.err, "--no-warmup is ignored: mnem run and mnem serve make no"));
 }
 
 static void llama_cli_lines_run_with_what_means_nothing_named(void **state) {

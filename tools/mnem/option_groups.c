@@ -56,8 +56,8 @@ const tool_option tool_help_options[] = {
 
 #define AT(field) offsetof(tool_session_asked, field)
 const tool_option tool_shape_options[] = {
-    TOOL_CTX_OPTION(AT(context), "with a prompt, its tokens and those of -n, or 256; otherwise the "
-                                 "largest that fits, up to 4096 and the model's context length"),
+    TOOL_CTX_OPTION(AT(context), "the largest that fits without slowing the run down, up to 4096 "
+                                 "and the model's context length; a long prompt: as needed"),
     TOOL_GROUP(tool_pass_options, 0),
     {"snapshot-tokens", 0, "N", TOOL_VALUE_COUNT, AT(snapshot_tokens), .least = 1,
      .most = INT32_MAX,

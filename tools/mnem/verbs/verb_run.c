@@ -292,7 +292,7 @@ const tool_option tool_run_options[] = {
     {"tokens", 'n', "N", TOOL_VALUE_COUNT, AT(tokens), .least = -1, .most = INT32_MAX,
      .also = "n-predict predict num-predict max-tokens max-new-tokens",
      .help = "generate at most N tokens; -1: until the text ends or the context is full (default: "
-             "256; answers end by themselves)"},
+             "answers: until they end or the context is full; continued text: 256)"},
     TOOL_GROUP(tool_shape_options, AT(session)),
     TOOL_GROUP(tool_cut_options, AT(session)),
     TOOL_GROUP(tool_pre_options, AT(session.pre)),
@@ -352,8 +352,10 @@ TOOL_VERB_WITH(
     "template, a prompt is a user's turn, and the answer ends by itself; --raw continues the\n"
     "prompt as text, up to 256 tokens without -n. Without MODEL the bundled model runs.\n"
     "Weights that don't fit in the budget are streamed from disk, layer by layer, for every\n"
-    "token: the same text, more slowly. Without --ctx the context holds the prompt and -n\n"
-    "tokens; if the budget is too small for them, a warning says what would be enough.\n"
+    "token: the same text, more slowly. Without --ctx the context is the largest that fits\n"
+    "without slowing the run down, up to 4096 tokens; if the prompt and -n (256 without it,\n"
+    "4096 in all with -1) are more than that, or more than 1024, it has exactly so many. If the\n"
+    "budget is too small for them, a warning says what would be enough.\n"
     "\n"
     "Ctrl-C stops generation and still prints the last line, or with -v the ledger (exit code\n"
     "130); a second one exits at once.\n",

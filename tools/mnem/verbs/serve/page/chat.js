@@ -1,11 +1,19 @@
 /* ---- the conversation ---- */
 
-let chat = null;   /* {id, name, at, turns: [{role, content, thought, note}]} */
+let chat = null;   /* {id, name, title, at, turns: [{role, content, thought, note}]} */
 let asking = null; /* aborts the request that runs */
 $("key").value = session.get("key");
 $("key").onchange = () => session.set("key", $("key").value);
 const headers = () => $("key").value ? { Authorization: "Bearer " + $("key").value } : {};
 const newChat = () => ({ id: Date.now().toString(36) + Math.random().toString(36).slice(2, 8), name: "", at: 0, turns: [] });
+const titleOf = c => c.turns.length ? c.turns[0].content.replace(/\s+/g, " ").slice(0, 48) : "";
+/* What is typed but not sent belongs to its conversation; those without a message share one draft. */
+const draftKey = c => "draft." + (c.at ? c.id : "new");
+const keepDraft = () => session.set(draftKey(chat), $("text").value);
+function setDraft(text) {
+  $("text").value = text;
+  keepDraft();
+}
 
 function say(wrong) { setText($("wrong"), wrong); }
 function addTurn(turn) {
@@ -23,6 +31,8 @@ function cutTurns(index) {
 function openChat(c) {
   if (asking) asking.abort();
   chat = c;
+  c.title ??= titleOf(c);
+  $("text").value = session.get(draftKey(c));
   session.set("chat", c.id);
   say("");
   showTurns(c.turns);
@@ -35,9 +45,12 @@ function keepChat(c) {
   if (c.deleted) return;
   if (!c.turns.length) {
     if (c.at) { store.remove(c.id); drawList(); }
+    c.at = 0;
     return;
   }
-  if (!c.name) c.name = c.turns[0].content.replace(/\s+/g, " ").slice(0, 48);
+  const title = titleOf(c);
+  if (!c.name || c.name === c.title) c.name = title; /* another one is the user's */
+  c.title = title;
   store.save(c);
   drawList();
 }
@@ -110,7 +123,7 @@ async function generate(before, draft) {
     await answer(turns, turn, arriving);
   } catch (e) {
     if (e.name !== "AbortError") failed = e instanceof TypeError ? "The server does not answer." : e.message;
-    else turn.note = "stopped" + (arriving.pieces ? `, about ${arriving.pieces} token${arriving.pieces > 1 ? "s" : ""} out` : "");
+    else turn.note ||= "stopped" + (arriving.pieces ? `, about ${arriving.pieces} token${arriving.pieces > 1 ? "s" : ""} out` : "");
   }
   arriving.end();
   if (asking === mine) { asking = null; $("send").textContent = "Send"; }
@@ -118,23 +131,28 @@ async function generate(before, draft) {
   if (!turn.content && !turn.thought) {
     if (failed || turn.note === "stopped") c.turns = before;
     if (chat === c) openChat(c);
-    if (chat === c && draft && !$("text").value) $("text").value = draft;
   }
   if (chat === c) say(failed);
   keepChat(c);
+  if (chat === c && !c.turns.includes(turn) && draft && !$("text").value) setDraft(draft);
 }
 function ask(text) {
   if (!text.trim() || asking) return;
   const before = chat.turns.slice();
+  session.set(draftKey(chat), "");
   addTurn({ role: "user", content: text.trim() });
   keepChat(chat);
+  keepDraft();
   generate(before, text);
 }
 function askAgain(index, text) {
   if (asking) return;
   const before = chat.turns.slice();
   cutTurns(index);
-  if (text !== undefined) addTurn({ role: "user", content: text });
+  if (text !== undefined) {
+    addTurn({ role: "user", content: text });
+    keepChat(chat);
+  }
   generate(before);
 }
 
@@ -142,7 +160,11 @@ function askAgain(index, text) {
 
 function edit(view, index) {
   const box = make("form", "edit"), text = make("textarea"), send = make("button", "main", "Send from here");
-  const cancel = make("button", "", "Cancel"), close = () => { box.replaceWith(view.body); view.node.classList.remove("editing"); };
+  const cancel = make("button", "", "Cancel"), close = () => {
+    box.replaceWith(view.body);
+    view.node.classList.remove("editing");
+    view.bar.querySelector("button").focus();
+  };
   text.value = view.turn.content;
   text.rows = Math.min(12, text.value.split("\n").length + 1);
   text.setAttribute("aria-label", "your message, to send again from here");
@@ -150,7 +172,7 @@ function edit(view, index) {
   cancel.onclick = close;
   box.onsubmit = e => { e.preventDefault(); if (!asking && text.value.trim()) askAgain(index, text.value.trim()); };
   text.onkeydown = e => {
-    if (e.key === "Escape") { e.stopPropagation(); close(); view.bar.querySelector("button").focus(); }
+    if (e.key === "Escape") { e.stopPropagation(); close(); }
     if (e.key === "Enter" && !e.shiftKey && !e.isComposing) { e.preventDefault(); box.requestSubmit(); }
   };
   box.append(text, send, cancel);
@@ -173,9 +195,10 @@ $("form").onsubmit = e => {
   e.preventDefault();
   if (asking) { asking.abort(); return; }
   const text = $("text").value;
-  $("text").value = "";
+  setDraft("");
   ask(text);
 };
+$("text").oninput = keepDraft;
 $("text").onkeydown = e => {
   if (e.key !== "Enter" || e.shiftKey || e.isComposing) return;
   e.preventDefault();
@@ -183,4 +206,9 @@ $("text").onkeydown = e => {
 };
 $("prompts").onclick = e => { if (e.target.matches("button")) ask(e.target.textContent); };
 $("settings").onsubmit = e => e.preventDefault();
-addEventListener("pagehide", () => { if (asking) keepChat(chat); });
+/* An answer that is cut off so says it, when its conversation is read again. */
+addEventListener("pagehide", () => {
+  if (!asking) return;
+  chat.turns.at(-1).note ||= "interrupted: the page was reloaded or closed";
+  keepChat(chat);
+});

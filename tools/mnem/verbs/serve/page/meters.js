@@ -4,8 +4,8 @@ const COLOR = Object.fromEntries(KINDS.map((kind, i) => [kind, `--k${i}`]));
 const KIND_NAMES = { kv: "KV cache", activation: "activations", gradient: "gradients", optimizer: "optimizer state",
   io: "reading buffers", host: "host data" };
 const history = [];
-function tile(value, what) {
-  const e = make("div", "tile");
+function tile(value, what, className = "") {
+  const e = make("div", "tile " + className);
   e.append(make("b", "", value), make("span", "", what));
   return e;
 }
@@ -84,11 +84,16 @@ function drawMap(m) {
   }), make("span", "", `${number(m.pages.all)} pages of ${number(m.page_tokens)} tokens (${bytes(m.pages.bytes)}) in all` +
     (each > 1 ? `; a square is ${number(each)} of them` : "")));
 }
+/* The server keeps the rate of its last step: of a server that waits it is no speed of now. */
+function rateTile(m) {
+  if (m.running) return tile(m.rate.toFixed(1), "tokens/s, with prompts");
+  return tile(m.rate ? m.rate.toFixed(1) : "–", m.rate ? "tokens/s when last busy" : "tokens/s", "past");
+}
 function drawTiles(m) {
   const found = m.looked_for ? (100 * m.found / m.looked_for).toFixed(0) + " %" : "–";
   $("tiles").replaceChildren(
     tile(bytes(m.live), "memory reserved"), tile(bytes(m.budget), "memory budget"), tile(bytes(m.resident_peak), "used so far (peak RSS)"),
-    tile(m.rate.toFixed(1), "tokens/s, with prompts"), tile(number(m.tokens), "tokens generated"),
+    rateTile(m), tile(number(m.tokens), "tokens generated"),
     tile(number(m.prompt_tokens), "prompt tokens"), tile(found, "prefix cache hits"),
     tile(`${m.running} of ${m.parallel}`, "requests running"), tile(number(m.waiting), "requests waiting"),
     tile(number(m.preemptions), "preempted"), tile(m.step_ms.toFixed(0) + " ms", "last step"),
@@ -114,8 +119,9 @@ async function look() {
     if (response.status === 401) throw new Error("this server needs an API key: see Settings");
     if (!response.ok) throw new Error("the server says " + response.status);
     const m = await response.json();
-    setText($("about"), `${m.model} · ${number(m.context)} tokens of context · ` + (m.ready ? m.draining ? "stopping"
-      : "ready" : "loading …") + ` · ${m.version}`);
+    /* The state first: a narrow window cuts off the end. */
+    setText($("about"), (m.ready ? m.draining ? "stopping" : "ready" : "loading …") +
+      ` · ${m.model} · ${number(m.context)} tokens of context · ${m.version}`);
     drawFacts(m);
     const now = performance.now();
     if (now - columnAt < 900) history.pop(); /* a column is a second */

@@ -51,6 +51,7 @@ function remove(row, button) {
   }
   button.onblur = null;
   store.remove(row.dataset.id);
+  session.set("draft." + row.dataset.id, "");
   if (row.dataset.id === chat.id) {
     chat.deleted = true; /* the answer that may be arriving does not bring it back */
     openChat(newChat());

@@ -71,6 +71,12 @@ class Store {
 const store = new Store();
 /* A page that outlives a reload keeps what is open in it. */
 const session = {
-  get(key) { try { return sessionStorage.getItem(key) || ""; } catch { return ""; } },
-  set(key, value) { try { sessionStorage.setItem(key, value); } catch { /* it is forgotten on a reload */ } },
+  held: new Map(), /* where the browser keeps nothing */
+  get(key) {
+    try { return this.held.get(key) ?? sessionStorage.getItem(key) ?? ""; } catch { return ""; }
+  },
+  set(key, value) {
+    this.held.set(key, value);
+    try { value ? sessionStorage.setItem(key, value) : sessionStorage.removeItem(key); } catch { /* it is forgotten on a reload */ }
+  },
 };
