@@ -5,5 +5,6 @@
 const mnem__architecture mnem__architecture_granitehybrid = {
     MNEM__LIKE_GRANITEHYBRID,
     .names = {"granitehybrid"},
-    .others = {{"granite-h-moe", "expert_count"}, {"bamba", "rope.scaling.finetuned"}},
+    .others = {{"granite-h-moe", .key = "expert_count"},
+               {"bamba", .key = "rope.scaling.finetuned"}},
 };

@@ -5,6 +5,6 @@
 const mnem__architecture mnem__architecture_llama = {
     MNEM__LIKE_LLAMA,
     .names = {"llama", "mistral"},
-    .others = {{"mixtral", "expert_count"}},
+    .others = {{"mixtral", .key = "expert_count"}},
     .trained = true,
 };

@@ -273,7 +273,8 @@ static void say_conversations(const serve *s) {
     const uint64_t enough = s->all_bytes;
     if (!enough) return;
     tool_budget_of_other(enough, more);
-    snprintf(context, sizeof context, p->context_fixed ? "" : " --ctx %d", p->context);
+    context[0] = 0;
+    if (!p->context_fixed) snprintf(context, sizeof context, " --ctx %d", p->context);
     say(s, "           ",
         "for all %d conversations at full length%s, use --memory %s%s; with the present "
         "budget, long ones wait or are preempted",

@@ -4,5 +4,5 @@
 const mnem__architecture mnem__architecture_cohere2moe = {
     MNEM__LIKE_COHERE2MOE,
     .names = {"cohere2moe"},
-    .others = {{"cohere2-shared", "expert_shared_count"}},
+    .others = {{"cohere2-shared", .key = "expert_shared_count"}},
 };

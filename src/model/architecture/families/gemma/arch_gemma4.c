@@ -7,5 +7,5 @@ const mnem__architecture mnem__architecture_gemma4 = {
     MNEM__LIKE_GEMMA4,
     .names = {"gemma4"},
     .tensors = {MNEM__LIST_GEMMA4, MNEM__LIST_GEMMA4_END},
-    .others = {{"gemma4-moe", "expert_count"}},
+    .others = {{"gemma4-moe", .key = "expert_count"}},
 };

@@ -4,5 +4,5 @@
 const mnem__architecture mnem__architecture_granite_swa = {
     MNEM__LIKE_GRANITE_SWA,
     .names = {"granite_swa"},
-    .others = {{"granswa-moe", "expert_count"}},
+    .others = {{"granswa-moe", .key = "expert_count"}},
 };

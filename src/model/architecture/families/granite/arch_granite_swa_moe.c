@@ -5,5 +5,5 @@
 const mnem__architecture mnem__architecture_granite_swa_moe = {
     MNEM__LIKE_GRANITE_SWA_MOE,
     .names = {"granswa-moe"},
-    .others = {{"granswa-shared", "expert_shared_feed_forward_length"}},
+    .others = {{"granswa-shared", .key = "expert_shared_feed_forward_length"}},
 };

@@ -9,5 +9,5 @@ const mnem__architecture mnem__architecture_ernie4_5_moe = {
     MNEM__LATER_MIXTURE,
     .normalized_weights = true,
     .takes = MNEM__TAKES_EXPERTS,
-    .others = {{"ernie4_5-shared", "expert_shared_feed_forward_length"}},
+    .others = {{"ernie4_5-shared", .key = "expert_shared_feed_forward_length"}},
 };

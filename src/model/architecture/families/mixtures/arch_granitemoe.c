@@ -5,5 +5,5 @@ const mnem__architecture mnem__architecture_granitemoe = {
     MNEM__LIKE_MIXTRAL,
     .names = {"granitemoe"},
     .takes = MNEM__TAKES_EXPERTS | MNEM__TAKES_SCALES,
-    .others = {{"granite-shared", "expert_shared_feed_forward_length"}},
+    .others = {{"granite-shared", .key = "expert_shared_feed_forward_length"}},
 };

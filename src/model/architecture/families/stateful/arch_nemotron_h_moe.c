@@ -7,5 +7,5 @@ const mnem__architecture mnem__architecture_nemotron_h_moe = {
     .names = {"nemotron_h_moe"},
     .tensors = {MNEM__LIST_NEMOTRON_H, MNEM__LIST_NEMOTRON_H_ROUTE, MNEM__IN(FEEDING, UP_EXPERTS),
                 MNEM__IN(FEEDING, DOWN_EXPERTS), MNEM__LIST_NEMOTRON_H_SHARED, MNEM__LIST_END},
-    .others = {{"nemotron-latent", "moe_latent_size"}},
+    .others = {{"nemotron-latent", .key = "moe_latent_size"}},
 };

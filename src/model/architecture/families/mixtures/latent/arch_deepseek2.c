@@ -5,5 +5,5 @@
 const mnem__architecture mnem__architecture_deepseek2 = {
     MNEM__LIKE_DEEPSEEK2,
     .names = {"deepseek2"},
-    .others = {{"deepseek2-large", "attention.q_lora_rank"}},
+    .others = {{"deepseek2-large", .key = "attention.q_lora_rank"}},
 };
