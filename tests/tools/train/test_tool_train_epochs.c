@@ -73,6 +73,22 @@ static void an_epoch_has_as_many_steps_as_the_text_has_batches(void **state) {
     assert_int_equal(wide.steps, rounded_up(2, sequences(wide.tokens, 24), 3));
 }
 
+/* The last step is filled up, which is no epoch to speak of. */
+static void the_line_has_the_epochs_that_were_asked_for(void **state) {
+    (void)state;
+    static const char *const batches[] = {"4", "7", "50"};
+    static const char *const asked[] = {"0.5", "1", "2", "12", "3.25"};
+    for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
+        for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+            char wanted[64];
+            const tool_result r = LOOK(at("text.txt"), "--batch", batches[b], "--epochs", asked[i]);
+            succeed(r);
+            snprintf(wanted, sizeof wanted, ", %s epoch%s", asked[i], i == 1 ? "" : "s");
+            if (!strstr(r.err, wanted)) fail_msg("no \"%s\" in: %s", wanted, r.err);
+        }
+    }
+}
+
 static void what_is_held_out_is_not_in_an_epoch(void **state) {
     (void)state;
     const length all = PLAN("--epochs", "4");
@@ -169,6 +185,7 @@ static void another_length_beside_epochs_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_epoch_has_as_many_steps_as_the_text_has_batches),
+        cmocka_unit_test(the_line_has_the_epochs_that_were_asked_for),
         cmocka_unit_test(what_is_held_out_is_not_in_an_epoch),
         cmocka_unit_test(a_conversation_is_a_sequence_of_an_epoch),
         cmocka_unit_test(adapters_have_three_epochs_within_bounds),

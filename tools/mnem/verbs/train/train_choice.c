@@ -190,6 +190,11 @@ static int64_t usual_steps(const train_config *c) {
                                         : steps;
 }
 
+double train_config_epochs_asked(const train_options *asked, const train_config *c) {
+    const double epochs = train_config_length_usual(asked, c) ? ADAPTER_EPOCHS : c->epochs;
+    return epochs > 0 && c->windows && train_config_epochs(c, epochs) == c->steps ? epochs : 0;
+}
+
 /* A length from the options, or of epochs, has a warm-up to match, as has one that is shorter than
  * the warm-up. */
 static void set_length(const train_options *asked, train_config *c) {

@@ -265,8 +265,9 @@ static double epochs_of(const train_run *run) {
 static size_t add_epochs(const train_run *run, char *text, size_t size) {
     const double epochs = epochs_of(run);
     if (epochs <= 0 || run->steps_before) return 0;
-    const double shown = epochs < 10 ? round(10 * epochs) / 10 : round(epochs);
     const bool usual = train_config_length_usual(run->asked, &run->config);
+    const double whole = train_config_epochs_asked(run->asked, &run->config);
+    const double shown = whole > 0 ? whole : epochs < 10 ? round(10 * epochs) / 10 : round(epochs);
     return (size_t)snprintf(text, size, ", %s%.10g epoch%s%s", shown > 0 ? "" : "under ",
                             shown > 0 ? shown : 0.1, shown == 1 ? "" : "s",
                             usual ? " (default; see --epochs)" : "");

@@ -104,6 +104,9 @@ int32_t train_config_head_dim(const train_config *config);
 int train_config_length(const train_options *asked, train_config *config);
 /* Steps of so many epochs; config->windows is known. */
 int64_t train_config_epochs(const train_config *config, double epochs);
+/* The epochs that the steps are made of, if they are; 0: the steps were given, or are at a bound of
+ * the default. The last step of the last epoch is filled up, so that the run has slightly more. */
+double train_config_epochs_asked(const train_options *asked, const train_config *config);
 /* Is the length the one that adapters have where none is given? */
 bool train_config_length_usual(const train_options *asked, const train_config *config);
 /* One more file of text, by its whole path; "-" as it is. */
