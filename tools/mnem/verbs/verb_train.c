@@ -328,7 +328,7 @@ static const tool_option options[] = {
      .also = "max-steps iters",
      .help =
          "length of the run in steps; the learning rate decays to its minimum at the end (default: "
-         "the config's: 2000 for 5m; with --lora 3 epochs, at least 50 and at most 500 steps)"},
+         "the config's: 2000 for 5m; with --init 3 epochs, at least 50 and at most 500 steps)"},
     {"epochs", 0, "N", TOOL_VALUE_REAL, AT(epochs), .least = 0.001, .most = TRAIN_EPOCHS_MAX,
      .also = "num-train-epochs num-epochs",
      .help = "length of the run in passes over the text that is not held out, instead of --steps"},

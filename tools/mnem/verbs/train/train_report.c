@@ -304,6 +304,18 @@ static void print_data_line(FILE *file, const train_run *run) {
     tool_wrap_dim(file, "", text);
 }
 
+/* A built-in config doesn't know the text: a short one is read over and over. */
+static void print_many_epochs(const train_run *run) {
+    enum { EPOCHS_MANY = 20 };
+    const train_config *c = &run->config;
+    const double epochs = epochs_of(run);
+    if (run->asked->export || !train_config_length_fixed(run->asked, c)) return;
+    if (epochs <= EPOCHS_MANY) return;
+    tool_message("the default length of --config %s, %lld steps, reads this text %.0f times; "
+                 "--epochs N sets how often",
+                 c->base, (long long)c->steps, epochs);
+}
+
 void train_report_start(FILE *file, const train_run *run) {
     if (run->args->quiet) return;
     if (!run->args->verbose && !run->asked->dry_run) print_plan_line(file, run);
@@ -312,6 +324,7 @@ void train_report_start(FILE *file, const train_run *run) {
         print_plan(file, run);
     else if (run->asked->dry_run)
         print_plan_short(file, run);
+    print_many_epochs(run);
 }
 
 /* Tokens a second: without the first step, which warms up, where there are others. */

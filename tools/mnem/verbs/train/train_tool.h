@@ -99,16 +99,18 @@ bool train_config_same(const train_config *a, const train_config *b, const char 
                        char left[TRAIN_VALUE], char right[TRAIN_VALUE]);
 /* The length of a head. */
 int32_t train_config_head_dim(const train_config *config);
-/* How long, from the options; after the context is known. A length in epochs, as adapters have
- * where no other is given, is known with config->windows only: until then steps are 0. */
+/* How long, from the options; after the context is known. A length in epochs, as runs with --init
+ * have where no other is given, is known with config->windows only: until then steps are 0. */
 int train_config_length(const train_options *asked, train_config *config);
 /* Steps of so many epochs; config->windows is known. */
 int64_t train_config_epochs(const train_config *config, double epochs);
 /* The epochs that the steps are made of, if they are; 0: the steps were given, or are at a bound of
  * the default. The last step of the last epoch is filled up, so that the run has slightly more. */
 double train_config_epochs_asked(const train_options *asked, const train_config *config);
-/* Is the length the one that adapters have where none is given? */
+/* Is the length the one that runs with --init have where none is given? */
 bool train_config_length_usual(const train_options *asked, const train_config *config);
+/* Is it that of a built-in config for new models, whatever the text is? */
+bool train_config_length_fixed(const train_options *asked, const train_config *config);
 /* One more file of text, by its whole path; "-" as it is. */
 int train_config_add(const char *path, train_config *config);
 int train_config_load(const char *path, train_config *config);
