@@ -95,6 +95,7 @@ static mnem_status make_plan(train_run *run) {
     set_compute(run);
     mnem_status status = mnem_train_plan_make(&run->options, &run->plan);
     if (open && status == MNEM_OVER_BUDGET) {
+        run->f32_bytes = run->plan.needed_bytes;
         run->options.compute = MNEM_TYPE_BF16;
         status = mnem_train_plan_make(&run->options, &run->plan);
     }

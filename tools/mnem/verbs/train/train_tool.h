@@ -185,6 +185,8 @@ typedef struct train_run {
     int32_t chat_sample[TRAIN_CHAT_SAMPLE], chat_sample_count; /* what samples continue */
     mnem_train_options options;
     mnem_train_plan plan;
+    uint64_t f32_bytes;   /* that f32 activations need, which the budget hasn't got; 0: they fit, or
+                           * a type was said */
     double seconds;       /* expected of a step; 0: not known */
     int64_t steps_before; /* that the checkpoint of --resume has */
     uint64_t text_bytes;  /* the process's peak before the plan: vocabulary and tokens */
