@@ -5,7 +5,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "stage.h"
 #include "verbs/train/train_tool.h"
+
+enum { OPTION_WORDS = 120 };
 
 /* ---- options ---- */
 
@@ -112,15 +115,47 @@ static int make_sampler(train_run *run) {
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
+/* "--moments 8bit would fit; otherwise ": what the plan's option buys, planned with it, so that
+ * following it isn't refused again; "": there is none of the run's. */
+static const char *option_words(const train_run *run, mnem_knob knob, char text[OPTION_WORDS]) {
+    mnem_train_options o = run->options;
+    mnem_train_plan plan;
+    char least[TOOL_TEXT];
+    const bool moments = knob.kind == MNEM_KNOB_MOMENTS;
+    *text = 0;
+    if (!moments && knob.kind != MNEM_KNOB_COMPUTE) return text;
+    if (moments)
+        o.optimizer.moments = MNEM_MOMENTS_8BIT;
+    else
+        o.compute = MNEM_TYPE_BF16;
+    const char *option = moments ? "--moments 8bit" : "--precision bf16";
+    const mnem_status status = mnem_train_plan_make(&o, &plan);
+    if (status == MNEM_OK)
+        snprintf(text, OPTION_WORDS, "%s would fit; otherwise ", option);
+    else if (status == MNEM_OVER_BUDGET && plan.needed_bytes)
+        snprintf(text, OPTION_WORDS, "%s needs --memory %s; otherwise ", option,
+                 tool_budget_of_other(plan.needed_bytes, least));
+    return text;
+}
+
+static int fail_alone(const train_run *run, const mnem_train_plan *plan) {
+    char why[512], words[OPTION_WORDS];
+    snprintf(why, sizeof why, "%s", mnem_last_error());
+    const uint64_t budget = tool_budget_bytes(run->ledger);
+    const bool said = *option_words(run, plan->knob, words);
+    return tool_fail_rank(why, 0, plan->needed_bytes, budget,
+                          said ? (mnem_knob){.kind = MNEM_KNOB_NONE} : plan->knob, words);
+}
+
 /* text: bytes that the plan has for a text that isn't read yet. */
 static int fail_plan(train_run *run, mnem_status status, const mnem_train_plan *plan,
                      uint64_t text) {
     if (status == MNEM_OVER_BUDGET && train_ranks() > 1)
         return tool_fail_rank(mnem_last_error(), plan->needed_rank, plan->needed_bytes,
                               plan->budget_bytes, plan->knob, "");
-    const int code =
-        tool_fail_plan(status, plan->needed_bytes, tool_budget_bytes(run->ledger), plan->knob);
-    if (status == MNEM_OVER_BUDGET && plan->needed_bytes) train_instead_say(run, text);
+    if (status != MNEM_OVER_BUDGET || !plan->needed_bytes) return tool_fail_asked(status);
+    const int code = fail_alone(run, plan);
+    train_instead_say(run, text);
     return code;
 }
 
