@@ -258,6 +258,7 @@ static int train_on(train_run *run) {
 static int verb_train(const tool_args *args) {
     static train_run run;
     run = (train_run){.args = args, .asked = (const train_options *)args};
+    tool_load_get(&run.load);
     tool_progress_quiet(args->quiet);
     tool_interrupt_watch(NULL);
     int code = tool_recording_check(args, run.asked->trace);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "sight/profile_age.h"
 #include "stage.h"
 #include "verbs/train/train_tool.h"
 
@@ -166,6 +167,17 @@ static void find_steps_before(train_run *run) {
         run->steps_before = (int64_t)steps;
 }
 
+/* Of the time since the command began, where that is long enough for the system's ticks. Other
+ * ranks would be others. */
+static double others_share(const train_run *run) {
+    enum { OWN_TICKS = 20 }; /* of 10 ms */
+    tool_load_times now;
+    if (train_ranks() > 1 || run->load.all <= 0 || !tool_load_get(&now)) return 0;
+    if (now.all - run->load.all < 1e-2 * OWN_TICKS) return 0;
+    const double share = tool_load_share(&run->load, &now);
+    return tool_load_is_high(share) ? share : 0;
+}
+
 int train_plan(train_run *run) {
     set_options(run);
     find_steps_before(run);
@@ -177,6 +189,7 @@ int train_plan(train_run *run) {
     /* Where there is no room for the test, the time isn't known before the first step. */
     if (!run->args->quiet || run->asked->dry_run || run->asked->adapt)
         (void)mnem_train_seconds(&run->options, &run->plan, &run->seconds);
+    run->others = others_share(run);
     run->text_bytes = tool_peak_bytes();
     train_report_start(stderr, run);
     return TOOL_OK;

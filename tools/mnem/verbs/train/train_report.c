@@ -275,6 +275,11 @@ static size_t add_times(const train_run *run, char *text, size_t size) {
     size_t n = (size_t)snprintf(text, size, ", about %s", tool_seconds(t.all, time));
     if (t.all >= 1 && t.steps < 0.9 * t.all)
         n += (size_t)snprintf(text + n, size - n, " (%s)", train_times_text(&t, phases));
+    if (run->others > 0 && t.all >= 1)
+        n += (size_t)snprintf(text + n, size - n,
+                              ", or longer: other programs take %.0f %% of "
+                              "the processors",
+                              100 * run->others);
     return n;
 }
 

@@ -205,7 +205,9 @@ typedef struct train_run {
     train_adapting adapt;
     int64_t steps_done; /* by this process after the first, and their seconds */
     double seconds_done, cpu_done;
-    tool_load_times load; /* when its steps began */
+    tool_load_times load; /* when the command began; then when its steps began */
+    double others;        /* share of the processors that others had before the steps; 0: none, or
+                           * not known */
     double seconds_all;   /* of all steps of this process, the first too; 0: there was none */
     double loss_last;     /* of the last step that had one; curves may not have it */
     double loss_validation;
