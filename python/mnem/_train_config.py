@@ -46,7 +46,7 @@ _NAMED: Dict[str, Dict[str, Any]] = {
 }
 _ADAPTERS = {**_shape("llama", 6, 256, 8, 4, 768, 2048, 256), "batch": 8, "rate": 1e-3, "rate_floor": 1e-4,
              "warmup": 20}
-_EPOCHS, _STEPS_LEAST, _STEPS_MOST = 3, 50, 500  # of adapters, where no length is given
+_EPOCHS, _STEPS_LEAST, _STEPS_MOST = 3, 50, 500  # of runs with init, where no length is given
 
 Config = Dict[str, Any]
 
@@ -127,7 +127,7 @@ def config_length(config: Config, steps: Optional[int], epochs: Optional[float],
         windows, batch = int(config["windows"]), int(config["batch"])
         return max(1, math.ceil(passes * windows / batch))
 
-    usual = bool(config["lora"]) and open_length and steps is None and epochs is None
+    usual = bool(config["init"]) and open_length and steps is None and epochs is None
     if usual:
         config["steps"] = min(max(of(_EPOCHS), _STEPS_LEAST), _STEPS_MOST)
     if epochs is not None:

@@ -73,6 +73,22 @@ static void an_epoch_has_as_many_steps_as_the_text_has_batches(void **state) {
     assert_int_equal(wide.steps, rounded_up(2, sequences(wide.tokens, 24), 3));
 }
 
+/* The last step is filled up, which is no epoch to speak of. */
+static void the_line_has_the_epochs_that_were_asked_for(void **state) {
+    (void)state;
+    static const char *const batches[] = {"4", "7", "50"};
+    static const char *const asked[] = {"0.5", "1", "2", "12", "3.25"};
+    for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
+        for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+            char wanted[64];
+            const tool_result r = LOOK(at("text.txt"), "--batch", batches[b], "--epochs", asked[i]);
+            succeed(r);
+            snprintf(wanted, sizeof wanted, ", %s epoch%s", asked[i], i == 1 ? "" : "s");
+            if (!strstr(r.err, wanted)) fail_msg("no \"%s\" in: %s", wanted, r.err);
+        }
+    }
+}
+
 static void what_is_held_out_is_not_in_an_epoch(void **state) {
     (void)state;
     const length all = PLAN("--epochs", "4");
@@ -97,6 +113,11 @@ static const char *chats(int some) {
                     at("plain.jinja"), "--out", at("looked"), "--heldout", "0", "--dry-run",       \
                     "--json", __VA_ARGS__))
 
+/* All weights. */
+#define WHOLE(data, ...)                                                                           \
+    length_of(TRAIN("--init", at("base/model.gguf"), "-d", data, "--out", at("looked"),            \
+                    "--heldout", "0", "--dry-run", "--json", __VA_ARGS__))
+
 static void a_conversation_is_a_sequence_of_an_epoch(void **state) {
     (void)state;
     assert_int_equal(ADAPTERS(chats(10), "--batch", "5", "--epochs", "3").steps, 6);
@@ -104,8 +125,8 @@ static void a_conversation_is_a_sequence_of_an_epoch(void **state) {
     assert_int_equal(ADAPTERS(chats(1), "--batch", "8", "--epochs", "3").steps, 1);
 }
 
-/* 3 epochs, at least 50 steps and at most 500. */
-static void adapters_have_three_epochs_within_bounds(void **state) {
+/* 3 epochs, at least 50 steps and at most 500: also where all weights are trained, and of text. */
+static void runs_that_go_on_from_a_model_have_three_epochs_within_bounds(void **state) {
     (void)state;
     assert_int_equal(ADAPTERS(chats(10), "--batch", "5").steps, 50);
     assert_int_equal(ADAPTERS(chats(200), "--batch", "4").steps, 150);
@@ -116,6 +137,38 @@ static void adapters_have_three_epochs_within_bounds(void **state) {
                                 "--heldout", "0", "--out", at("looked"), "--dry-run");
     succeed(r);
     assert_non_null(strstr(r.err, "150 steps, 3 epochs (default; see --epochs)"));
+    for (int some = 5; some < 400; some = some * 3 + 1) {
+        const char *data = chats(some);
+        assert_int_equal(WHOLE(data, "--template", at("plain.jinja"), "--batch", "2").steps,
+                         ADAPTERS(data, "--batch", "2").steps);
+    }
+    assert_int_equal(WHOLE(at("text.txt"), "--batch", "1").steps, 500);
+    assert_int_equal(WHOLE(at("text.txt"), "--batch", "1", "--steps", "7").steps, 7);
+    assert_int_equal(
+        WHOLE(at("text.txt"), "--config", tool_file("eight.json", "{\"steps\": 8}")).steps, 8);
+}
+
+/* A config's default doesn't know how short a text is; who gives a length knows. */
+static void many_epochs_of_a_new_model_are_reported(void **state) {
+    (void)state;
+    static const char said[] = "the default length of --config tiny, 500 steps, reads this text ";
+#define TINY(...)                                                                                  \
+    TRAIN("-d", at("text.txt"), "--config", "tiny", "--out", at("looked"), "--ctx", "32",          \
+          "--heldout", "0", "--dry-run", __VA_ARGS__)
+    static const char *const batches[] = {"1", "2", "4", "32", "128"};
+    bool seen[2] = {false, false};
+    for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
+        const double epochs = length_of(TINY("--json", "-q", "--batch", batches[i])).epochs;
+        const tool_result r = TINY("--batch", batches[i]);
+        succeed(r);
+        assert_int_equal(strstr(r.err, said) != NULL, epochs > 20);
+        seen[epochs > 20] = true;
+    }
+    assert_true(seen[false] && seen[true]);
+    tool_result r = TINY("--batch", "128", "--steps", "500");
+    assert_null(strstr(r.err, said));
+    r = TINY("--batch", "128", "--epochs", "200");
+    assert_null(strstr(r.err, said));
 }
 
 #define RUN_OF(out, ...)                                                                           \
@@ -169,9 +222,11 @@ static void another_length_beside_epochs_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_epoch_has_as_many_steps_as_the_text_has_batches),
+        cmocka_unit_test(the_line_has_the_epochs_that_were_asked_for),
         cmocka_unit_test(what_is_held_out_is_not_in_an_epoch),
         cmocka_unit_test(a_conversation_is_a_sequence_of_an_epoch),
-        cmocka_unit_test(adapters_have_three_epochs_within_bounds),
+        cmocka_unit_test(runs_that_go_on_from_a_model_have_three_epochs_within_bounds),
+        cmocka_unit_test(many_epochs_of_a_new_model_are_reported),
         cmocka_unit_test(a_run_may_have_more_epochs),
         cmocka_unit_test(a_config_may_say_epochs),
         cmocka_unit_test(another_length_beside_epochs_is_refused),

@@ -13,6 +13,26 @@
 
 /* ---- what is text ---- */
 
+/* Whatever stands beside it, and with --any-bytes too: it was meant for --init. */
+static void a_model_is_no_text_but_for_init(void **state) {
+    (void)state;
+    static const char said[] = "q8_0.gguf is a GGUF model, but a run trains on text: ";
+    static const char hint[] = "--init /", chat[] = "{\"prompt\": \"a\", \"completion\": \"b\"}\n";
+    const char *data[] = {at("text.txt"), tool_file("a.jsonl", chat),
+                          tool_file("b.jsonl", "{\"text\": \"a\"}\n")};
+    for (size_t i = 0; i < sizeof data / sizeof *data; i++) {
+        char path[600];
+        snprintf(path, sizeof path, "%s", data[i]);
+        REFUSED(LOOK(tool_model, path), said, hint);
+        REFUSED(LOOK(path, tool_model), said, hint);
+        REFUSED(LOOK(path, tool_model, "--any-bytes"), said, hint);
+        REFUSED(TRAIN("-d", path, tool_model, "--init", tool_model, "-o", at("looked")), said,
+                "leave it out");
+    }
+    REFUSED(LOOK(tool_model, "-q"), said, hint);
+    REFUSED(LOOK(tool_model, "-q", "--any-bytes"), said, hint);
+}
+
 static void a_binary_file_is_refused_with_its_place(void **state) {
     (void)state;
     char *text = words();
@@ -21,9 +41,6 @@ static void a_binary_file_is_refused_with_its_place(void **state) {
     REFUSED(LOOK(at("zero"), "-q"),
             "/zero is not plain text: at byte 1000 it looks like binary data", "--any-bytes");
     succeed(LOOK(at("zero"), "-q", "--any-bytes"));
-    REFUSED(LOOK(tool_model, "-q"),
-            "q8_0.gguf is not plain text: at byte 0 it looks like a GGUF model", "--init",
-            "--any-bytes");
     write_file(at("nothing"), "", 0);
     REFUSED(LOOK(at("nothing"), "-q"), "/nothing is empty");
     write_file(at("tensors"), "\x40\0\0\0\0\0\0\0{\"__metadata__\":{}}", 27);
@@ -250,6 +267,7 @@ int main(void) {
         cmocka_unit_test(a_disk_without_room_for_a_checkpoint_is_refused),
         cmocka_unit_test(too_little_text_is_said_once),
         cmocka_unit_test(a_binary_file_is_refused_with_its_place),
+        cmocka_unit_test(a_model_is_no_text_but_for_init),
         cmocka_unit_test(every_file_is_looked_at),
         cmocka_unit_test(text_in_latin_1_is_learned_with_a_word),
         cmocka_unit_test(text_in_utf_8_is_text),

@@ -50,6 +50,57 @@ static void refused_and_dry_runs_leave_nothing(void **state) {
     succeed(TRAIN("-q", "--resume", "--out", out));
 }
 
+/* Losses of a run, in words. */
+static const char *losses_of(const char *out) {
+    static char text[2][4000];
+    static int next;
+    char *to = text[next++ % 2], path[600];
+    snprintf(path, sizeof path, "%s/log.jsonl", out);
+    *to = 0;
+    for (const char *at_loss = content(path); (at_loss = strstr(at_loss, "\"loss\":")); at_loss++)
+        sprintf(to + strlen(to), "%.*s ", (int)strcspn(at_loss, ",}"), at_loss);
+    return to;
+}
+
+/* Between what bf16 needs and what f32 needs a run has other losses, and says so; the budget that
+ * it names, or f32 that was asked for, has those of any larger one. */
+static void a_budget_that_changes_losses_says_so(void **state) {
+    (void)state;
+    static const char said[] = "because f32 does not fit in ", named[] = "needs --memory ";
+    if (!MNEM_RELEASE) return;
+#define LONG(out, ...)                                                                             \
+    TRAIN("-d", at("text.txt"), "--config", at("config.json"), "--ctx", "1024", "--batch", "1",    \
+          "--steps", "2", "--heldout", "0", "--sample", "", "-t", "1", "--out", out, __VA_ARGS__)
+    tool_result r = LONG(at("no"), "--precision", "f32", "--memory", tool_memory(1 << 20));
+    const uint64_t f32 = tool_least(&r);
+    r = LONG(at("no"), "--precision", "bf16", "--memory", tool_memory(1 << 20));
+    const uint64_t bf16 = tool_least(&r);
+    assert_true(f32 > bf16 + (256 << 10));
+    const char *between = tool_bytes((f32 + bf16) / 2);
+    char budget[32];
+    r = LONG(at("between"), "--memory", between);
+    succeed(r);
+    const char *at_said = strstr(r.err, said), *at_name = at_said ? strstr(at_said, named) : NULL;
+    if (!at_name) fail_msg("%s", r.err);
+    assert_int_equal(sscanf(at_name + strlen(named), "%31s", budget), 1);
+    r = LONG(at("no"), "--memory", between, "--dry-run");
+    succeed(r);
+    assert_non_null(strstr(r.err, "activations are in bf16"));
+    REFUSED(LONG(at("no"), "--memory", between, "--precision", "f32"), "budget that works");
+    r = LONG(at("named"), "--memory", budget);
+    succeed(r);
+    assert_null(strstr(r.err, "bf16"));
+    r = LONG(at("ample"), "--memory", "1G");
+    succeed(r);
+    assert_null(strstr(r.err, "bf16"));
+    assert_string_equal(losses_of(at("named")), losses_of(at("ample")));
+    assert_string_not_equal(losses_of(at("between")), losses_of(at("ample")));
+    r = LONG(at("asked"), "--memory", between, "--precision", "bf16");
+    succeed(r);
+    assert_null(strstr(r.err, said));
+    assert_string_equal(losses_of(at("between")), losses_of(at("asked")));
+}
+
 static void a_finished_run_says_so_and_writes_nothing(void **state) {
     (void)state;
     const char *out = at("finished");
@@ -355,6 +406,7 @@ static void a_step_without_a_loss_says_null(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refused_and_dry_runs_leave_nothing),
+        cmocka_unit_test(a_budget_that_changes_losses_says_so),
         cmocka_unit_test(a_finished_run_says_so_and_writes_nothing),
         cmocka_unit_test(a_run_of_one_step_draws_its_point),
         cmocka_unit_test(a_stopped_run_has_the_account_of_a_finished_one),

@@ -93,6 +93,36 @@ static void a_wrong_config_is_named(void **state) {
     assert_non_null(strstr(r.err, "/: Is a directory"));
 }
 
+/* An option that a refusal names fits, or has its own least budget beside it, which works. A budget
+ * below what the process has before the plan is told of no option. */
+static void the_option_of_a_refusal_helps(void **state) {
+    (void)state;
+    static const char fits[] = "--moments 8bit would fit; otherwise the smallest budget";
+    static const char needs[] = "--moments 8bit needs --memory ";
+    static const uint64_t short_of[] = {8, 32, 128, 256, 512};
+    bool seen[2] = {false, false};
+    if (!MNEM_RELEASE) return;
+#define TIGHT(...)                                                                                 \
+    RUN("train", "-q", "--data", text_file(), "--config", config_file(), "--out", folder("tight"), \
+        "--dry-run", "--precision", "bf16", "--moments", __VA_ARGS__)
+    tool_result r = TIGHT("f32", "--memory", tool_memory(1 << 20));
+    const uint64_t least = tool_least(&r);
+    for (size_t i = 0; i < sizeof short_of / sizeof *short_of; i++) {
+        const char *budget = tool_bytes(least - (short_of[i] << 10));
+        char named[32];
+        snprintf(named, sizeof named, "%s", budget);
+        r = TIGHT("f32", "--memory", budget);
+        assert_int_equal(r.code, 3);
+        const char *said = strstr(r.err, needs);
+        if (!said && !strstr(r.err, fits)) continue;
+        if (said) assert_int_equal(sscanf(said + strlen(needs), "%31[^;]", named), 1);
+        seen[said != NULL] = true;
+        r = TIGHT("8bit", "--memory", named);
+        if (r.code != 0) fail_msg("%s: %s", named, r.err);
+    }
+    assert_true(seen[false] && seen[true]);
+}
+
 static void a_length_near_the_end_of_the_numbers_is_refused(void **state) {
     (void)state;
     static const char *const wrong[][2] = {
@@ -248,6 +278,7 @@ int main(void) {
         cmocka_unit_test(a_folder_has_one_run_at_a_time),
         cmocka_unit_test(wrong_input_is_named),
         cmocka_unit_test(a_wrong_config_is_named),
+        cmocka_unit_test(the_option_of_a_refusal_helps),
         cmocka_unit_test(a_length_near_the_end_of_the_numbers_is_refused),
         cmocka_unit_test(a_run_is_not_overwritten),
         cmocka_unit_test(a_run_resumes_only_with_its_text),

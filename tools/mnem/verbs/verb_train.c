@@ -258,6 +258,7 @@ static int train_on(train_run *run) {
 static int verb_train(const tool_args *args) {
     static train_run run;
     run = (train_run){.args = args, .asked = (const train_options *)args};
+    tool_load_get(&run.load);
     tool_progress_quiet(args->quiet);
     tool_interrupt_watch(NULL);
     int code = tool_recording_check(args, run.asked->trace);
@@ -328,7 +329,7 @@ static const tool_option options[] = {
      .also = "max-steps iters",
      .help =
          "length of the run in steps; the learning rate decays to its minimum at the end (default: "
-         "the config's: 2000 for 5m; with --lora 3 epochs, at least 50 and at most 500 steps)"},
+         "the config's: 2000 for 5m; with --init 3 epochs, at least 50 and at most 500 steps)"},
     {"epochs", 0, "N", TOOL_VALUE_REAL, AT(epochs), .least = 0.001, .most = TRAIN_EPOCHS_MAX,
      .also = "num-train-epochs num-epochs",
      .help = "length of the run in passes over the text that is not held out, instead of --steps"},

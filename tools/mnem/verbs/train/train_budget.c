@@ -5,7 +5,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "sight/profile_age.h"
+#include "stage.h"
 #include "verbs/train/train_tool.h"
+
+enum { OPTION_WORDS = 120 };
 
 /* ---- options ---- */
 
@@ -95,6 +99,7 @@ static mnem_status make_plan(train_run *run) {
     set_compute(run);
     mnem_status status = mnem_train_plan_make(&run->options, &run->plan);
     if (open && status == MNEM_OVER_BUDGET) {
+        run->f32_bytes = run->plan.needed_bytes;
         run->options.compute = MNEM_TYPE_BF16;
         status = mnem_train_plan_make(&run->options, &run->plan);
     }
@@ -111,15 +116,47 @@ static int make_sampler(train_run *run) {
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
+/* "--moments 8bit would fit; otherwise ": what the plan's option buys, planned with it, so that
+ * following it isn't refused again; "": there is none of the run's. */
+static const char *option_words(const train_run *run, mnem_knob knob, char text[OPTION_WORDS]) {
+    mnem_train_options o = run->options;
+    mnem_train_plan plan;
+    char least[TOOL_TEXT];
+    const bool moments = knob.kind == MNEM_KNOB_MOMENTS;
+    *text = 0;
+    if (!moments && knob.kind != MNEM_KNOB_COMPUTE) return text;
+    if (moments)
+        o.optimizer.moments = MNEM_MOMENTS_8BIT;
+    else
+        o.compute = MNEM_TYPE_BF16;
+    const char *option = moments ? "--moments 8bit" : "--precision bf16";
+    const mnem_status status = mnem_train_plan_make(&o, &plan);
+    if (status == MNEM_OK)
+        snprintf(text, OPTION_WORDS, "%s would fit; otherwise ", option);
+    else if (status == MNEM_OVER_BUDGET && plan.needed_bytes)
+        snprintf(text, OPTION_WORDS, "%s needs --memory %s; otherwise ", option,
+                 tool_budget_of_other(plan.needed_bytes, least));
+    return text;
+}
+
+static int fail_alone(const train_run *run, const mnem_train_plan *plan) {
+    char why[512], words[OPTION_WORDS];
+    snprintf(why, sizeof why, "%s", mnem_last_error());
+    const uint64_t budget = tool_budget_bytes(run->ledger);
+    const bool said = *option_words(run, plan->knob, words);
+    return tool_fail_rank(why, 0, plan->needed_bytes, budget,
+                          said ? (mnem_knob){.kind = MNEM_KNOB_NONE} : plan->knob, words);
+}
+
 /* text: bytes that the plan has for a text that isn't read yet. */
 static int fail_plan(train_run *run, mnem_status status, const mnem_train_plan *plan,
                      uint64_t text) {
     if (status == MNEM_OVER_BUDGET && train_ranks() > 1)
         return tool_fail_rank(mnem_last_error(), plan->needed_rank, plan->needed_bytes,
                               plan->budget_bytes, plan->knob, "");
-    const int code =
-        tool_fail_plan(status, plan->needed_bytes, tool_budget_bytes(run->ledger), plan->knob);
-    if (status == MNEM_OVER_BUDGET && plan->needed_bytes) train_instead_say(run, text);
+    if (status != MNEM_OVER_BUDGET || !plan->needed_bytes) return tool_fail_asked(status);
+    const int code = fail_alone(run, plan);
+    train_instead_say(run, text);
     return code;
 }
 
@@ -128,6 +165,17 @@ static void find_steps_before(train_run *run) {
     if (run->asked->resume &&
         mnem_trainer_steps_saved(train_path(run, "checkpoint"), &steps) == MNEM_OK)
         run->steps_before = (int64_t)steps;
+}
+
+/* Of the time since the command began, where that is long enough for the system's ticks. Other
+ * ranks would be others. */
+static double others_share(const train_run *run) {
+    enum { OWN_TICKS = 20 }; /* of 10 ms */
+    tool_load_times now;
+    if (train_ranks() > 1 || run->load.all <= 0 || !tool_load_get(&now)) return 0;
+    if (now.all - run->load.all < 1e-2 * OWN_TICKS) return 0;
+    const double share = tool_load_share(&run->load, &now);
+    return tool_load_is_high(share) ? share : 0;
 }
 
 int train_plan(train_run *run) {
@@ -141,6 +189,7 @@ int train_plan(train_run *run) {
     /* Where there is no room for the test, the time isn't known before the first step. */
     if (!run->args->quiet || run->asked->dry_run || run->asked->adapt)
         (void)mnem_train_seconds(&run->options, &run->plan, &run->seconds);
+    run->others = others_share(run);
     run->text_bytes = tool_peak_bytes();
     train_report_start(stderr, run);
     return TOOL_OK;

@@ -158,8 +158,9 @@ static int set_init(const train_options *asked, train_config *c) {
 
 /* ---- the length ---- */
 
-/* Adapters learn a small text by heart in a few passes, and little in a few steps. */
-enum { ADAPTER_EPOCHS = 3, ADAPTER_STEPS_LEAST = 50, ADAPTER_STEPS_MOST = 500 };
+/* What a model learns that has learned before: a small text by heart in a few passes, and little in
+ * a few steps. */
+enum { USUAL_EPOCHS = 3, USUAL_STEPS_LEAST = 50, USUAL_STEPS_MOST = 500 };
 
 static const char *const lengths[] = {"steps", "tokens", "time", "epochs"};
 enum { LENGTHS = sizeof lengths / sizeof *lengths };
@@ -171,9 +172,14 @@ static bool is_length_asked(const train_options *asked) {
 }
 
 bool train_config_length_usual(const train_options *asked, const train_config *c) {
-    return c->lora && !asked->resume && !is_length_asked(asked) &&
+    return *c->init && !asked->resume && !is_length_asked(asked) &&
            !train_config_given(c, "steps") && !train_config_given(c, "time") &&
            !train_config_given(c, "epochs");
+}
+
+bool train_config_length_fixed(const train_options *asked, const train_config *c) {
+    return !*c->init && !asked->resume && !is_length_asked(asked) && !c->epochs && !c->time &&
+           (c->given == UINT64_MAX || !train_config_given(c, "steps"));
 }
 
 int64_t train_config_epochs(const train_config *c, double epochs) {
@@ -184,10 +190,15 @@ int64_t train_config_epochs(const train_config *c, double epochs) {
 /* 0: not known before the text is. */
 static int64_t usual_steps(const train_config *c) {
     if (!c->windows) return 0;
-    const int64_t steps = train_config_epochs(c, ADAPTER_EPOCHS);
-    return steps < ADAPTER_STEPS_LEAST  ? ADAPTER_STEPS_LEAST
-           : steps > ADAPTER_STEPS_MOST ? ADAPTER_STEPS_MOST
-                                        : steps;
+    const int64_t steps = train_config_epochs(c, USUAL_EPOCHS);
+    return steps < USUAL_STEPS_LEAST  ? USUAL_STEPS_LEAST
+           : steps > USUAL_STEPS_MOST ? USUAL_STEPS_MOST
+                                      : steps;
+}
+
+double train_config_epochs_asked(const train_options *asked, const train_config *c) {
+    const double epochs = train_config_length_usual(asked, c) ? USUAL_EPOCHS : c->epochs;
+    return epochs > 0 && c->windows && train_config_epochs(c, epochs) == c->steps ? epochs : 0;
 }
 
 /* A length from the options, or of epochs, has a warm-up to match, as has one that is shorter than

@@ -6,9 +6,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "stage.h"
 #include "verbs/train/train_tool.h"
 
-enum { TRAIN_STEPS = 96 };
+enum { TRAIN_STEPS = 96, TRAIN_PRECISION = 240 };
 
 static const char *type_text(mnem_type type) {
     return type == MNEM_TYPE_BF16 ? "bf16" : type == MNEM_TYPE_F16 ? "f16" : "f32";
@@ -85,6 +86,27 @@ static void print_choice(FILE *file, const train_run *run) {
     tool_wrap(file, "  chosen   ", text);
 }
 
+/* The one choice of a budget that changes results; "" where it wasn't made. With several ranks each
+ * has a budget of its own. */
+static const char *precision_text(const train_run *run, char text[TRAIN_PRECISION]) {
+    char budget[TOOL_TEXT], least[TOOL_TEXT];
+    *text = 0;
+    if (!run->f32_bytes) return text;
+    const int n = snprintf(text, TRAIN_PRECISION,
+                           "activations are in bf16, because f32 does not fit in %s, and losses "
+                           "differ from those of f32",
+                           tool_size(run->plan.budget_bytes, budget));
+    if (run->plan.ranks < 2)
+        snprintf(text + n, TRAIN_PRECISION - (size_t)n, ": --precision f32 needs --memory %s",
+                 tool_budget_of_other(run->f32_bytes, least));
+    return text;
+}
+
+static void print_precision(FILE *file, const train_run *run) {
+    char text[TRAIN_PRECISION];
+    if (*precision_text(run, text)) tool_wrap(file, "  types    ", text);
+}
+
 static void print_redone(FILE *file, const mnem_train_plan *p, bool whole) {
     const double part = 100 * p->recomputed / (p->macs_per_step - p->recomputed);
     char text[1200];
@@ -93,14 +115,14 @@ static void print_redone(FILE *file, const mnem_train_plan *p, bool whole) {
     if (whole) {
         tool_wrap(file, "  redone   ", text);
         snprintf(text, sizeof text,
-                 "recomputing these is %.1f %% of a step's work; results do not change", part);
+                 "recomputing these is %.1f %% of a step's work, and changes no result", part);
         tool_wrap(file, "           ", text);
         return;
     }
     int32_t layers = 0;
     for (int32_t i = 0; i < p->layers; i++) layers += p->keep[i] != MNEM_KEEP_ALL;
     snprintf(text, sizeof text,
-             "parts of %d of %d layers (%.1f %% of the work); results do not change", layers,
+             "parts of %d of %d layers (%.1f %% of the work), which changes no result", layers,
              p->layers, part);
     tool_wrap(file, "  redone   ", text);
 }
@@ -193,6 +215,7 @@ static void print_plan(FILE *file, const train_run *run) {
     tool_bytes_plan(file, &bytes);
     print_before(file, run);
     print_choice(file, run);
+    print_precision(file, run);
     print_redone(file, p, true);
     print_time(file, run);
     print_ranks(file, p, true);
@@ -213,6 +236,7 @@ static void print_plan_short(FILE *file, const train_run *run) {
     tool_bytes_plan_short(file, &bytes);
     print_before(file, run);
     print_choice(file, run);
+    print_precision(file, run);
     print_redone(file, &run->plan, false);
     if (s > 0) {
         snprintf(text, sizeof text, "about %.*f %s a step (measured by a short test)",
@@ -251,6 +275,11 @@ static size_t add_times(const train_run *run, char *text, size_t size) {
     size_t n = (size_t)snprintf(text, size, ", about %s", tool_seconds(t.all, time));
     if (t.all >= 1 && t.steps < 0.9 * t.all)
         n += (size_t)snprintf(text + n, size - n, " (%s)", train_times_text(&t, phases));
+    if (run->others > 0 && t.all >= 1)
+        n += (size_t)snprintf(text + n, size - n,
+                              ", or longer: other programs take %.0f %% of "
+                              "the processors",
+                              100 * run->others);
     return n;
 }
 
@@ -265,8 +294,9 @@ static double epochs_of(const train_run *run) {
 static size_t add_epochs(const train_run *run, char *text, size_t size) {
     const double epochs = epochs_of(run);
     if (epochs <= 0 || run->steps_before) return 0;
-    const double shown = epochs < 10 ? round(10 * epochs) / 10 : round(epochs);
     const bool usual = train_config_length_usual(run->asked, &run->config);
+    const double whole = train_config_epochs_asked(run->asked, &run->config);
+    const double shown = whole > 0 ? whole : epochs < 10 ? round(10 * epochs) / 10 : round(epochs);
     return (size_t)snprintf(text, size, ", %s%.10g epoch%s%s", shown > 0 ? "" : "under ",
                             shown > 0 ? shown : 0.1, shown == 1 ? "" : "s",
                             usual ? " (default; see --epochs)" : "");
@@ -303,7 +333,20 @@ static void print_data_line(FILE *file, const train_run *run) {
     tool_wrap_dim(file, "", text);
 }
 
+/* A built-in config doesn't know the text: a short one is read over and over. */
+static void print_many_epochs(const train_run *run) {
+    enum { EPOCHS_MANY = 20 };
+    const train_config *c = &run->config;
+    const double epochs = epochs_of(run);
+    if (run->asked->export || !train_config_length_fixed(run->asked, c)) return;
+    if (epochs <= EPOCHS_MANY) return;
+    tool_message("the default length of --config %s, %lld steps, reads this text %.0f times; "
+                 "--epochs N sets how often",
+                 c->base, (long long)c->steps, epochs);
+}
+
 void train_report_start(FILE *file, const train_run *run) {
+    char text[TRAIN_PRECISION];
     if (run->args->quiet) return;
     if (!run->args->verbose && !run->asked->dry_run) print_plan_line(file, run);
     print_data_line(file, run);
@@ -311,6 +354,9 @@ void train_report_start(FILE *file, const train_run *run) {
         print_plan(file, run);
     else if (run->asked->dry_run)
         print_plan_short(file, run);
+    else if (*precision_text(run, text))
+        tool_message("%s", text);
+    print_many_epochs(run);
 }
 
 /* Tokens a second: without the first step, which warms up, where there are others. */

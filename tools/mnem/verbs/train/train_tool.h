@@ -99,13 +99,18 @@ bool train_config_same(const train_config *a, const train_config *b, const char 
                        char left[TRAIN_VALUE], char right[TRAIN_VALUE]);
 /* The length of a head. */
 int32_t train_config_head_dim(const train_config *config);
-/* How long, from the options; after the context is known. A length in epochs, as adapters have
- * where no other is given, is known with config->windows only: until then steps are 0. */
+/* How long, from the options; after the context is known. A length in epochs, as runs with --init
+ * have where no other is given, is known with config->windows only: until then steps are 0. */
 int train_config_length(const train_options *asked, train_config *config);
 /* Steps of so many epochs; config->windows is known. */
 int64_t train_config_epochs(const train_config *config, double epochs);
-/* Is the length the one that adapters have where none is given? */
+/* The epochs that the steps are made of, if they are; 0: the steps were given, or are at a bound of
+ * the default. The last step of the last epoch is filled up, so that the run has slightly more. */
+double train_config_epochs_asked(const train_options *asked, const train_config *config);
+/* Is the length the one that runs with --init have where none is given? */
 bool train_config_length_usual(const train_options *asked, const train_config *config);
+/* Is it that of a built-in config for new models, whatever the text is? */
+bool train_config_length_fixed(const train_options *asked, const train_config *config);
 /* One more file of text, by its whole path; "-" as it is. */
 int train_config_add(const char *path, train_config *config);
 int train_config_load(const char *path, train_config *config);
@@ -180,6 +185,8 @@ typedef struct train_run {
     int32_t chat_sample[TRAIN_CHAT_SAMPLE], chat_sample_count; /* what samples continue */
     mnem_train_options options;
     mnem_train_plan plan;
+    uint64_t f32_bytes;   /* that f32 activations need, which the budget hasn't got; 0: they fit, or
+                           * a type was said */
     double seconds;       /* expected of a step; 0: not known */
     int64_t steps_before; /* that the checkpoint of --resume has */
     uint64_t text_bytes;  /* the process's peak before the plan: vocabulary and tokens */
@@ -198,7 +205,9 @@ typedef struct train_run {
     train_adapting adapt;
     int64_t steps_done; /* by this process after the first, and their seconds */
     double seconds_done, cpu_done;
-    tool_load_times load; /* when its steps began */
+    tool_load_times load; /* when the command began; then when its steps began */
+    double others;        /* share of the processors that others had before the steps; 0: none, or
+                           * not known */
     double seconds_all;   /* of all steps of this process, the first too; 0: there was none */
     double loss_last;     /* of the last step that had one; curves may not have it */
     double loss_validation;

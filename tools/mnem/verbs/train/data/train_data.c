@@ -2,10 +2,13 @@
  * conversations.
  *
  * Files that begin as a data set of conversations or of documents does (dataset.h) are such, all of
- * them or none; --any-bytes learns from them as from any text. */
+ * them or none; --any-bytes learns from them as from any text. A model is always refused: it was
+ * meant for --init. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "dataset/dataset.h"
 #include "verbs/train/train_tool.h"
@@ -102,6 +105,35 @@ static int check_alike(const train_config *c, int32_t found, int32_t other, cons
         found, c->files, what, c->file[other]);
 }
 
+/* By its first bytes; what isn't a plain file has none that may be read twice. */
+static bool is_model(const char *path) {
+    char bytes[4];
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const bool is = fd >= 0 && pread(fd, bytes, sizeof bytes, 0) == (ssize_t)sizeof bytes &&
+                    memcmp(bytes, "GGUF", sizeof bytes) == 0;
+    if (fd >= 0) close(fd);
+    return is;
+}
+
+static int check_models(const train_run *run) {
+    const train_config *c = &run->config;
+    for (int32_t i = 0; i < c->files; i++) {
+        const char *path = c->file[i];
+        if (!is_model(path)) continue;
+        if (run->spooled == i + 1)
+            return tool_failed("standard input is a GGUF model, but a run trains on text: save the "
+                               "model as a file and start from it with --init FILE");
+        if (*c->init)
+            return tool_failed("%s is a GGUF model, but a run trains on text: leave it out (the "
+                               "run starts from the model of --init, %s)",
+                               path, c->init);
+        return tool_failed("%s is a GGUF model, but a run trains on text: give the model with "
+                           "--init %s to start from it",
+                           path, path);
+    }
+    return TOOL_OK;
+}
+
 /* What was said of the data before, by a config, must be so. */
 static int check_said(const train_run *run, int32_t chats, int32_t texts) {
     const train_config *c = &run->config;
@@ -151,8 +183,10 @@ static int check_texts(const train_run *run) {
 int train_data_kind(train_run *run) {
     train_config *c = &run->config;
     int32_t other = 0;
+    int code = check_models(run);
+    if (code != TOOL_OK) return code;
     const int32_t chats = count_files(run, is_chat, &other);
-    int code = check_alike(c, chats, other, "chat data");
+    code = check_alike(c, chats, other, "chat data");
     const int32_t texts = count_files(run, is_texts, &other);
     if (code == TOOL_OK) code = check_alike(c, texts, other, "JSON records of texts");
     const bool said = train_config_given(c, "data") && *c->data && strcmp(c->data, "text") != 0;
