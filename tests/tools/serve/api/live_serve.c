@@ -17,7 +17,7 @@ static struct {
     mnem_scheduler *scheduler;
     http_server *server;
     api *api;
-    http_route routes[32];
+    http_route routes[64];
     pthread_t http_thread, scheduler_thread;
 } live;
 
@@ -70,6 +70,7 @@ void live_open_with(const api_options *options, const live_room *room) {
                                                          .end_count = end >= 0},
                                &live.scheduler));
     const size_t n = api_routes(&routes);
+    assert_true(n < sizeof live.routes / sizeof *live.routes);
     memcpy(live.routes, routes, n * sizeof *routes);
     live.routes[n] = (http_route){0};
     http_server_options server = {.handler = api_handler(live.api)};
