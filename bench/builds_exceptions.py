@@ -69,6 +69,8 @@ EXCEPTIONS = [
      "info: `supports`, `streams` and `laurel` are fields more"),
     ("verbs", "info * --tensors --keys", "numbers", more_words("prune_2_4"),
      "info: a list of what the model supports, with prune_2_4 in it"),
+    ("errors", "train * -d *.gguf *", "error", lambda old, new: set(old) == set(new),
+     "train: a model among the texts is refused with the way to give it, so its name stands twice"),
     ("serve", "*", "/props *", more_keys(SAMPLERS),
      "/props: six parameters more, of the samplers DRY and XTC"),
     ("serve", "*", "/nowhere *", both_404,
