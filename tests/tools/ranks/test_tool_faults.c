@@ -257,11 +257,9 @@ static bool has_begun(fault_case *c) {
     return c->phase == GENERATES ? *c->out != 0 : strlen(c->out) >= strlen(c->target->out);
 }
 
-/* The launcher of Open MPI 4.1 waits for ever in some runs after all ranks have ended: in one of some
- * 200 in which a rank ended while MPI began (PMIx_server_finalize: a thread of it keeps a lock of
- * the collective that they were in), and in some that a signal reached while they ended (its main
- * loop has nothing left to wait for). No rank is there then, and none can help it: it is ended
- * here, and its code says nothing. */
+/* The launcher of Open MPI 4.1 sometimes waits for ever after all ranks have ended: in one of some
+ * 200 runs in which a rank ended while MPI began (PMIx_server_finalize waits for a lock), and where
+ * a signal reached it while they ended. It is ended here; its code then says nothing. */
 static void end_alone(fault_case *c) {
     int pids[MARKED_MAX];
     const bool alone =
