@@ -29,7 +29,7 @@ static serve served; /* one in a process, as handlers have the API's context */
 
 static void say_draining(serve *s, const mnem_scheduler *ready) {
     mnem_scheduler_stats stats;
-    if (s->said_draining || !ready || tool_ranks() || s->stage.args->quiet) return;
+    if (s->said_draining || !ready || tool_ranks() || s->model.stage.args->quiet) return;
     s->said_draining = true;
     if (isatty(STDERR_FILENO)) fputc('\n', stderr); /* the terminal shows ^C */
     mnem_scheduler_stats_get(ready, &stats);
@@ -45,7 +45,7 @@ static void on_wake(void *context) {
     mnem_scheduler *ready = atomic_load(&s->ready);
     if (ready && !s->begun) {
         s->begun = true;
-        api_begin(s->api, s->http, ready, s->stage.plan.context);
+        api_begin(s->api, s->http, ready, s->model.stage.plan.context);
     }
     if (atomic_load(&s->draining)) {
         api_drain(s->api);
@@ -155,9 +155,10 @@ static int check(const serve_options *o) {
 /* "SmolLM2-135M" of ".../SmolLM2-135M.gguf", or --alias. */
 static void choose_name(serve *s) {
     mnem_model_info info;
-    mnem_model_info_get(s->stage.model, &info);
-    snprintf(s->name, sizeof s->name, "%s", s->o->alias ? s->o->alias : tool_file_name(info.path));
-    char *dot = strrchr(s->name, '.');
+    mnem_model_info_get(s->model.stage.model, &info);
+    snprintf(s->model.name, sizeof s->model.name, "%s",
+             s->o->alias ? s->o->alias : tool_file_name(info.path));
+    char *dot = strrchr(s->model.name, '.');
     if (!s->o->alias && dot && strcmp(dot, ".gguf") == 0) *dot = 0;
 }
 
@@ -168,21 +169,21 @@ static void on_note(void *context, const char *text) {
 }
 
 static int make_api(serve *s) {
-    api_options options = {.ledger = s->stage.ledger,
-                           .model = s->stage.model,
-                           .tokenizer = s->stage.tokenizer,
-                           .name = s->name,
-                           .template = {s->stage.prompt.text, s->stage.prompt.bytes},
+    api_options options = {.ledger = s->model.stage.ledger,
+                           .model = s->model.stage.model,
+                           .tokenizer = s->model.stage.tokenizer,
+                           .name = s->model.name,
+                           .template = {s->model.stage.prompt.text, s->model.stage.prompt.bytes},
                            .template_args = s->o->template.arguments,
                            .pooling = (mnem_pooling)s->o->pooling,
                            .sampler = s->o->sampling,
                            .truncate = s->o->truncate,
                            .metrics_vllm = s->o->metrics == 1,
-                           .on_note = s->stage.args->quiet ? NULL : on_note,
+                           .on_note = s->model.stage.args->quiet ? NULL : on_note,
                            .body_bytes = BODY_BYTES};
-    options.sampler.dry_breakers = s->stage.breakers.of;
-    s->budget_bytes = tool_budget_bytes(s->stage.ledger);
-    s->stage.kept_bytes = serve_parts(s->budget_bytes, &options) + BODY_BYTES;
+    options.sampler.dry_breakers = s->model.stage.breakers.of;
+    s->budget_bytes = tool_budget_bytes(s->model.stage.ledger);
+    s->model.stage.kept_bytes = serve_parts(s->budget_bytes, &options) + BODY_BYTES;
     const mnem_status status = api_create(&options, &s->api);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
@@ -195,7 +196,8 @@ static int inherited(void) {
 
 /* A dry run listens to nobody: another server may have the address. */
 static int charge_connections(serve *s, uint64_t bytes) {
-    const mnem_status status = mnem_ledger_charge(s->stage.ledger, MNEM_KIND_IO, HTTP_TAG, bytes);
+    const mnem_status status =
+        mnem_ledger_charge(s->model.stage.ledger, MNEM_KIND_IO, HTTP_TAG, bytes);
     if (status == MNEM_OK) s->connections_bytes = bytes;
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
@@ -223,7 +225,7 @@ static int make_http(serve *s) {
                                    .keys = s->keys.key,
                                    .key_count = s->keys.count,
                                    .cors = o->cors,
-                                   .ledger = s->stage.ledger,
+                                   .ledger = s->model.stage.ledger,
                                    .handler = api_handler(s->api)};
     /* Of others nobody has all; of this machine's programs one may be a proxy. */
     if (!is_loopback(o->host)) options.connections_per_address = options.connections / 2;
@@ -241,7 +243,7 @@ static int make_http(serve *s) {
 }
 
 static int charge_thread(serve *s) {
-    const mnem_status status = mnem_ledger_charge(s->stage.ledger, MNEM_KIND_RUNTIME,
+    const mnem_status status = mnem_ledger_charge(s->model.stage.ledger, MNEM_KIND_RUNTIME,
                                                   "thread of clients", HTTP_THREAD_BYTES);
     if (status == MNEM_OK) s->thread_bytes = HTTP_THREAD_BYTES;
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
@@ -249,11 +251,11 @@ static int charge_thread(serve *s) {
 
 static int open_all(serve *s, const tool_args *args) {
     int code = s->o->key_file ? serve_keys_read(&s->keys, s->o->key_file) : TOOL_OK;
-    if (code == TOOL_OK) code = tool_stage_open(args, &s->o->session, &s->stage);
-    if (code == TOOL_OK) code = tool_stage_tokenizer(&s->stage);
-    if (code == TOOL_OK) code = tool_stage_breakers(&s->stage, &s->o->breakers);
+    if (code == TOOL_OK) code = tool_stage_open(args, &s->o->session, &s->model.stage);
+    if (code == TOOL_OK) code = tool_stage_tokenizer(&s->model.stage);
+    if (code == TOOL_OK) code = tool_stage_breakers(&s->model.stage, &s->o->breakers);
     if (code == TOOL_OK && s->o->template.file)
-        code = tool_stage_read(&s->stage, s->o->template.file);
+        code = tool_stage_read(&s->model.stage, s->o->template.file);
     if (code == TOOL_OK) choose_name(s);
     if (code == TOOL_OK) code = make_api(s);
     if (code == TOOL_OK) code = make_http(s);
@@ -265,32 +267,32 @@ static int open_all(serve *s, const tool_args *args) {
 /* ---- engine and scheduler ---- */
 
 static int create_engine(serve *s) {
-    tool_stage *stage = &s->stage;
+    tool_stage *stage = &s->model.stage;
     tool_progress progress;
     tool_progress_lines();
     tool_progress_begin(&progress, "loading");
     stage->options.progress = (mnem_progress){tool_progress_tell, &progress};
     mnem_status status =
-        mnem_engine_create(stage->model, &stage->options, &stage->plan, &s->engine);
+        mnem_engine_create(stage->model, &stage->options, &stage->plan, &s->model.engine);
     tool_progress_end(&progress);
-    if (status == MNEM_OK) status = serve_scheduler_create(s);
+    if (status == MNEM_OK) status = serve_scheduler_create(&s->model, api_end_token(s->api));
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
 static void say_ready(const serve *s) {
-    if (s->stage.args->json) {
-        json_t *plan = tool_report_plan_json(&s->stage.plan, &s->stage);
-        tool_out_json("serving",
-                      json_pack("{s:s, s:i, s:s, s:i, s:o}", "address",
-                                http_server_address(s->http), "port", http_server_port(s->http),
-                                "model", s->name, "parallel", s->parallel, "plan", plan));
+    if (s->model.stage.args->json) {
+        json_t *plan = tool_report_plan_json(&s->model.stage.plan, &s->model.stage);
+        tool_out_json("serving", json_pack("{s:s, s:i, s:s, s:i, s:o}", "address",
+                                           http_server_address(s->http), "port",
+                                           http_server_port(s->http), "model", s->model.name,
+                                           "parallel", s->model.parallel, "plan", plan));
     } else {
         tool_outf("%s\n", http_server_address(s->http));
         tool_out_flush();
     }
-    if (!s->stage.args->quiet && !s->stage.args->json)
-        tool_message("clients can use the model %s at the address above: %s", s->name,
-                     s->stage.transformer.encoder
+    if (!s->model.stage.args->quiet && !s->model.stage.args->json)
+        tool_message("clients can use the model %s at the address above: %s", s->model.name,
+                     s->model.stage.transformer.encoder
                          ? "/v1/embeddings"
                          : "a chat page for browsers, OpenAI's API under /v1, Ollama's under /api");
     serve_notify("READY=1");
@@ -298,11 +300,11 @@ static void say_ready(const serve *s) {
 
 /* Until a signal has drained it. */
 static int serve_requests(serve *s) {
-    atomic_store(&s->ready, s->scheduler);
+    atomic_store(&s->ready, s->model.scheduler);
     http_server_wake(s->http);
-    if (atomic_load(&s->over)) mnem_scheduler_stop(s->scheduler, false);
+    if (atomic_load(&s->over)) mnem_scheduler_stop(s->model.scheduler, false);
     say_ready(s);
-    const mnem_status status = mnem_scheduler_run(s->scheduler);
+    const mnem_status status = mnem_scheduler_run(s->model.scheduler);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
@@ -318,25 +320,26 @@ static void keep(const serve *s) {
     mnem_history_run run = {0};
     mnem_engine_stats e;
     mnem_scheduler_stats c;
-    mnem_engine_stats_get(s->engine, &e);
-    mnem_scheduler_stats_get(s->scheduler, &c);
+    mnem_engine_stats_get(s->model.engine, &e);
+    mnem_scheduler_stats_get(s->model.scheduler, &c);
     if (!e.tokens) return;
-    tool_history_stage(&s->stage, &e, &run);
+    tool_history_stage(&s->model.stage, &e, &run);
     tool_history_phase(&run, MNEM_PHASE_TOKENS, e.tokens, e.seconds_eval, 0, 0);
     run.seconds = e.seconds_eval;
     run.preemptions = c.preemptions;
     run.tokens_recomputed = c.tokens_recomputed;
     run.refused_full = c.refused_full;
-    tool_history_add(s->stage.args, &run);
+    tool_history_add(s->model.stage.args, &run);
 }
 
 static void take_down(serve *s) {
-    mnem_scheduler_destroy(s->scheduler);
-    mnem_engine_destroy(s->engine);
+    mnem_scheduler_destroy(s->model.scheduler);
+    mnem_engine_destroy(s->model.engine);
     http_server_destroy(s->http);
     api_destroy(s->api);
-    mnem_ledger *ledger = s->stage.ledger;
-    if (s->books_bytes) mnem_ledger_release(ledger, MNEM_KIND_HOST, "scheduler", s->books_bytes);
+    mnem_ledger *ledger = s->model.stage.ledger;
+    if (s->model.books_bytes)
+        mnem_ledger_release(ledger, MNEM_KIND_HOST, "scheduler", s->model.books_bytes);
     if (s->thread_bytes)
         mnem_ledger_release(ledger, MNEM_KIND_RUNTIME, "thread of clients", s->thread_bytes);
     if (s->connections_bytes)
@@ -345,11 +348,12 @@ static void take_down(serve *s) {
 
 /* A rank that does what rank 0 says. */
 static int follow(serve *s, const tool_args *args) {
-    int code = tool_stage_open(args, &s->o->session, &s->stage);
+    int code = tool_stage_open(args, &s->o->session, &s->model.stage);
     if (code == TOOL_OK) code = serve_follow(s);
-    if (s->books_bytes)
-        mnem_ledger_release(s->stage.ledger, MNEM_KIND_HOST, "scheduler", s->books_bytes);
-    tool_stage_close(&s->stage);
+    if (s->model.books_bytes)
+        mnem_ledger_release(s->model.stage.ledger, MNEM_KIND_HOST, "scheduler",
+                            s->model.books_bytes);
+    tool_stage_close(&s->model.stage);
     return code;
 }
 
@@ -357,14 +361,14 @@ static int show_plan(serve *s, const tool_args *args) {
     int code = open_all(s, args);
     if (code == TOOL_OK) serve_plan_print(s);
     take_down(s);
-    tool_stage_close(&s->stage);
+    tool_stage_close(&s->model.stage);
     const int out = tool_out_end();
     return code == TOOL_OK ? out : code;
 }
 
 static int verb_serve(const tool_args *args) {
     serve *s = &served;
-    s->o = (const serve_options *)args;
+    s->o = s->model.o = (const serve_options *)args;
     int code = check(s->o);
     if (code != TOOL_OK) return code;
     tool_interrupt_watch(NULL);
@@ -372,7 +376,7 @@ static int verb_serve(const tool_args *args) {
     if (tool_ranks_follows()) return follow(s, args);
     code = open_all(s, args);
     if (code == TOOL_OK) {
-        tool_report_start(&s->stage);
+        tool_report_start(&s->model.stage);
         serve_plan_say(s);
         code = serve_plan_keep(s);
     }
@@ -384,14 +388,14 @@ static int verb_serve(const tool_args *args) {
     if (code == TOOL_OK) code = create_engine(s);
     if (code == TOOL_OK) code = serve_requests(s);
     /* Ranks that were still loading have failed for it. */
-    const bool in_order = s->engine || !tool_ranks();
+    const bool in_order = s->model.engine || !tool_ranks();
     if (code == TOOL_INTERRUPTED && atomic_load(&s->draining) && in_order) code = TOOL_OK;
     stop(s);
-    if (s->engine && args->verbose && !args->quiet) tool_report_end(stderr, &s->stage);
-    if (s->scheduler && code == TOOL_OK) keep(s);
+    if (s->model.engine && args->verbose && !args->quiet) tool_report_end(stderr, &s->model.stage);
+    if (s->model.scheduler && code == TOOL_OK) keep(s);
     take_down(s);
-    code = tool_stage_end_trace(&s->stage, code);
-    tool_stage_close(&s->stage);
+    code = tool_stage_end_trace(&s->model.stage, code);
+    tool_stage_close(&s->model.stage);
     const int out = tool_out_end();
     return code == TOOL_OK ? out : code;
 }

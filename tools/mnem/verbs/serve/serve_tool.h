@@ -44,19 +44,29 @@ typedef struct serve_keys {
     int32_t count;
 } serve_keys;
 
-typedef struct serve {
+/* A model that is served, alone or beside others: what there is of it once it is open. */
+typedef struct served_model {
     tool_stage stage;
     const serve_options *o;
     int32_t parallel; /* conversations that run together */
     char name[128];   /* that clients see */
+    mnem_engine *engine;
+    mnem_scheduler *scheduler;
+    uint64_t books_bytes;           /* charged for the scheduler until it is created */
+    uint64_t swap_bytes;            /* its part of --swap-max; 0: the default */
+    void (*on_work)(void *context); /* of the scheduler's options */
+    void *work_context;
+} served_model;
+
+typedef struct serve {
+    served_model model; /* of several models: the ledger in its stage, and nothing else */
+    const serve_options *o;
     serve_keys keys;
     api *api;
     http_server *http;
     http_route routes[SERVE_ROUTES];
-    mnem_engine *engine;
-    mnem_scheduler *scheduler;
-    uint64_t books_bytes, thread_bytes, connections_bytes; /* charged here; the last: dry run */
-    uint64_t budget_bytes;                                 /* as it was asked for */
+    uint64_t thread_bytes, connections_bytes; /* charged here; the last: dry run */
+    uint64_t budget_bytes;                    /* as it was asked for */
     uint64_t all_bytes;    /* a budget for all conversations at full length; 0: there is none */
     bool all_streams;      /* it, too, reads weights from disk */
     uint64_t absent_bytes; /* of connections that don't fit; 0: they do */
@@ -88,8 +98,9 @@ int serve_plan(serve *s);
 /* Charges the books as planned, until the scheduler is created; plans that come later don't count
  * them. Exit code, so too. */
 int serve_plan_keep(serve *s);
-/* The scheduler of the engine, in what was charged for it. */
-mnem_status serve_scheduler_create(serve *s);
+/* The scheduler of the engine, in what was charged for it. end: a token that ends answers; -1:
+ * none. */
+mnem_status serve_scheduler_create(served_model *m, int32_t end);
 /* A rank that isn't 0: plans, and does what rank 0's scheduler says. Exit code. */
 int serve_follow(serve *s);
 /* The plan, as messages: what conversations cost, and what more would buy. */
