@@ -93,13 +93,21 @@ int serve_plan_keep(serve *s) {
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
-static bool is_auto(const serve_options *o) {
+bool serve_parallel_is_auto(const serve_options *o) {
     return !o->parallel || strcmp(o->parallel, "auto") == 0;
+}
+
+void serve_model_books(served_model *m, int32_t parallel) {
+    (void)set_books(m, parallel); /* nothing is charged without ranks */
+}
+
+int32_t serve_parallel_first(const served_model *m) {
+    return m->stage.transformer.encoder ? 1 : serve_parallel_most(m->o);
 }
 
 int32_t serve_parallel_most(const serve_options *o) {
     char *end;
-    if (is_auto(o)) return SERVE_PARALLEL;
+    if (serve_parallel_is_auto(o)) return SERVE_PARALLEL;
     const long n = strtol(o->parallel, &end, 10);
     return *o->parallel && !*end && n >= 1 && n <= SERVE_PARALLEL_MOST ? (int32_t)n : 0;
 }
@@ -190,7 +198,7 @@ static void find_budget_of_all(serve *s) {
 
 int serve_plan(serve *s) {
     int32_t parallel = s->model.stage.transformer.encoder ? 1 : serve_parallel_most(s->o);
-    if (is_auto(s->o))
+    if (serve_parallel_is_auto(s->o))
         while (parallel > 1 && !fits(&s->model, parallel)) parallel /= 2;
     const mnem_status status = set_books(&s->model, parallel);
     const int code = status == MNEM_OK ? plan(s) : tool_fail(status);
