@@ -28,6 +28,19 @@ typedef enum api_model_state {
     API_MODEL_LEAVING /* new requests are parked; those that run are finished */
 } api_model_state;
 
+/* What listings say of a model beside its file: no pointers, copied freely. */
+typedef struct api_known {
+    bool read;       /* false: nothing below is known */
+    char digest[72]; /* api_file.h */
+    char format[16]; /* "gguf" */
+    char family[32]; /* "llama" */
+    char size[16];   /* "1.5B" */
+    char level[16];  /* "Q4_K_M" */
+    uint64_t parameters;
+    int32_t context, vocab, embd, layers; /* context: that it was trained with */
+    bool encoder, embeds, tools, thinks, fills;
+} api_known;
+
 /* What is known of a model before it is loaded. Texts are copied by api_create. */
 typedef struct api_listing {
     const char *name, *path;
@@ -38,6 +51,7 @@ typedef struct api_listing {
     int32_t idle_seconds; /* until it is unloaded; 0: no limit */
     int32_t context;      /* that was asked for; 0: the plan's */
     uint64_t least_bytes; /* it runs in; 0: not planned yet */
+    api_known known;      /* zeros: once it has been loaded */
 } api_listing;
 
 /* What the server's thread tells the stepping thread. Each function is called on the server's
@@ -77,6 +91,8 @@ mnem_status api_served_open(const api_served_options *options, api_served **made
 void api_served_close(api_served *served);
 /* The token that the template puts behind answers, for the scheduler's `ends`; -1: none. */
 int32_t api_served_end_token(const api_served *served);
+/* For a listing, before or after it is attached. */
+void api_served_known(const api_served *served, api_known *known);
 
 /* ---- on the server's thread ---- */
 
@@ -112,5 +128,10 @@ typedef struct api_model_use {
 } api_model_use;
 void api_model_use_get(struct api *a, int32_t index, api_model_use *use);
 int64_t api_clock_ms(void);
+/* Between these nothing of what requests have in reserve is lent: so what the ledger shows as free
+ * is free. The stepping thread plans between them; the server's thread may wait meanwhile, so a
+ * plan only, no loading. */
+void api_plan_begin(struct api *a);
+void api_plan_end(struct api *a);
 
 #endif

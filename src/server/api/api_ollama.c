@@ -189,10 +189,11 @@ static void put_model(const api_served *s, api_text *text) {
 }
 
 /* "name" is what "model" was called before. */
-static bool read_name(api *a, const json_t *root, api_slot **slot, api_error *error) {
+static bool read_name(api *a, const json_t *root, const api_call *call, api_slot **slot,
+                      api_error *error) {
     const char *name = NULL;
     return api_get_text(root, "name", &name, error) && api_get_text(root, "model", &name, error) &&
-           api_pick_name(a, name, slot, error);
+           api_pick_name(a, name, call, slot, error);
 }
 
 void api_on_show(void *context, http_exchange *exchange, const http_request *request) {
@@ -204,10 +205,10 @@ void api_on_show(void *context, http_exchange *exchange, const http_request *req
     if (!is_there(a, exchange)) return;
     const bool fine =
         api_json_open(&json, request->body, request->body_bytes, a->options.json_bytes, &error) &&
-        read_name(a, json.root, &slot, &error);
+        read_name(a, json.root, &(api_call){exchange, request, false}, &slot, &error);
     api_json_close(&json);
     if (!fine) {
-        api_answer_error(a, exchange, &error, API_OLLAMA);
+        if (error.status) api_answer_error(a, exchange, &error, API_OLLAMA);
         return;
     }
     put_model(slot->served, &text);
