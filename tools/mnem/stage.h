@@ -54,7 +54,7 @@ int tool_stage_open_none(const tool_args *args, const tool_session_asked *asked,
 mnem_status tool_stage_open_beside(const tool_stage *of, const tool_session_asked *asked,
                                    const char *path, tool_stage *stage);
 void tool_stage_close_beside(tool_stage *stage);
-/* Of --lora: whether the files are there (exit code, with the message); opens them for the model. */
+/* Of --lora: whether the files are there (exit code, message printed); opens them for the model. */
 int tool_adapters_check(const char *verb, const tool_texts *lora);
 mnem_status tool_adapters_open(tool_stage *stage);
 /* Of --pretokenizer, for a verb that opens no tokenizer: an unknown name prints the list. */

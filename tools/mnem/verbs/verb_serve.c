@@ -12,8 +12,8 @@
 #include "ranks/ranks.h"
 #include "sight/history_file.h"
 #include "sight/monitor_file.h"
+#include "verbs/serve/models/models_serve.h"
 #include "verbs/serve/serve_tool.h"
-#include "verbs/serve/several/several.h"
 
 enum { DEFAULT_PORT = 8080, DEFAULT_QUEUE = 32, DEFAULT_WAIT = 10 };
 
@@ -260,7 +260,7 @@ static int verb_serve(const tool_args *args) {
     int code = check(s->o);
     if (code != TOOL_OK) return code;
     tool_interrupt_watch(NULL);
-    if (s->o->models) return several_serve(s, args);
+    if (s->o->models) return models_serve(s, args);
     if (s->o->dry_run) return show_plan(s, args);
     if (tool_ranks_follows()) return follow(s, args);
     code = open_all(s, args);

@@ -97,7 +97,8 @@ void serve_on_note(void *context, const char *text);
 /* The API's handler with its routes and the page's, bound to the address, and charged, as is its
  * thread. on_wake and on_tick call those of the API (api_wake, api_tick). */
 int serve_http_create(serve *s, void (*on_wake)(void *), void (*on_tick)(void *));
-/* Starts the thread of the connections, which calls on_over at its end; signals drain from now on. */
+/* Starts the thread of the connections, which calls on_over at its end; signals drain from then on
+ * without a gap. */
 int serve_thread_start(serve *s, void (*on_over)(void *context));
 void serve_thread_end(serve *s); /* ends it, if it was started */
 

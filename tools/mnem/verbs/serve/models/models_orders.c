@@ -1,4 +1,4 @@
-/* several_orders.c: what the thread of the connections and the main thread tell each other.
+/* models_orders.c: what the thread of the connections and the main thread tell each other.
  *
  *     wishes (connections)              orders (main thread)
  *     on_want    a request waits        BEGIN   it is loaded: its requests start
@@ -9,19 +9,19 @@
  * Under the lock; the API is called without it, since it calls wishes. */
 #include <string.h>
 
-#include "verbs/serve/several/several.h"
+#include "verbs/serve/models/models_serve.h"
 
-static several *heard; /* one in a process, as handlers have the API's context */
+static models_all *heard; /* one in a process, as handlers have the API's context */
 
-void several_listen(several *v) {
+void models_listen(models_all *v) {
     heard = v;
 }
 
 /* ---- wishes: the thread of the connections ---- */
 
 static void on_want(void *context, int32_t index, int64_t waiting_since_ms) {
-    several *v = context;
-    several_model *m = &v->model[index];
+    models_all *v = context;
+    models_one *m = &v->model[index];
     pthread_mutex_lock(&v->lock);
     m->wanted = true;
     m->unwanted = false;
@@ -31,7 +31,7 @@ static void on_want(void *context, int32_t index, int64_t waiting_since_ms) {
 }
 
 static void on_unwant(void *context, int32_t index) {
-    several *v = context;
+    models_all *v = context;
     pthread_mutex_lock(&v->lock);
     v->model[index].unwanted = true;
     pthread_cond_signal(&v->changed);
@@ -39,7 +39,7 @@ static void on_unwant(void *context, int32_t index) {
 }
 
 static void on_keep(void *context, int32_t index, int64_t seconds) {
-    several *v = context;
+    models_all *v = context;
     pthread_mutex_lock(&v->lock);
     v->model[index].kept = true;
     v->model[index].keep_ms = seconds < 0 ? -1 : seconds * 1000;
@@ -49,65 +49,65 @@ static void on_keep(void *context, int32_t index, int64_t seconds) {
 
 /* ---- orders: the same thread ---- */
 
-static void done(several_model *m, several_order order) {
-    several *v = m->of;
+static void done(models_one *m, models_order order) {
+    models_all *v = m->of;
     pthread_mutex_lock(&v->lock);
-    if (m->order == order || m->ended) m->order = SEVERAL_NOTHING;
+    if (m->order == order || m->ended) m->order = MODELS_NOTHING;
     pthread_cond_signal(&v->changed);
     pthread_mutex_unlock(&v->lock);
 }
 
-static void begin(several_model *m) {
+static void begin(models_one *m) {
     const api_loaded loaded = {.served = m->api,
                                .scheduler = m->served.scheduler,
                                .context = m->served.stage.plan.context,
                                .bytes = m->bytes};
     api_model_begin(m->of->s->api, m->index, &loaded);
-    done(m, SEVERAL_BEGIN);
+    done(m, MODELS_BEGIN);
 }
 
-static void end(several_model *m) {
-    several *v = m->of;
+static void end(models_one *m) {
+    models_all *v = m->of;
     if (!api_model_end(v->s->api, m->index)) return;
     pthread_mutex_lock(&v->lock);
     m->ended = true;
     pthread_mutex_unlock(&v->lock);
-    done(m, SEVERAL_END);
+    done(m, MODELS_END);
 }
 
-static void refuse(several_model *m) {
-    several *v = m->of;
-    char text[SEVERAL_TEXT];
+static void refuse(models_one *m) {
+    models_all *v = m->of;
+    char text[MODELS_TEXT];
     pthread_mutex_lock(&v->lock);
     snprintf(text, sizeof text, "%s", m->refusal);
     const int status = m->refusal_status;
     const char *code = m->refusal_code;
     pthread_mutex_unlock(&v->lock);
     api_model_refuse(v->s->api, m->index, status, code, text);
-    done(m, SEVERAL_REFUSE);
+    done(m, MODELS_REFUSE);
 }
 
-static void obey(several *v) {
+static void obey(models_all *v) {
     for (int32_t i = 0; i < v->list.count; i++) {
-        several_model *m = &v->model[i];
+        models_one *m = &v->model[i];
         pthread_mutex_lock(&v->lock);
-        const several_order order = m->order;
+        const models_order order = m->order;
         pthread_mutex_unlock(&v->lock);
         switch (order) {
-        case SEVERAL_BEGIN: begin(m); break;
-        case SEVERAL_END: end(m); break;
-        case SEVERAL_STAY:
+        case MODELS_BEGIN: begin(m); break;
+        case MODELS_END: end(m); break;
+        case MODELS_STAY:
             api_model_stay(v->s->api, i);
-            done(m, SEVERAL_STAY);
+            done(m, MODELS_STAY);
             break;
-        case SEVERAL_REFUSE: refuse(m); break;
+        case MODELS_REFUSE: refuse(m); break;
         default: break;
         }
     }
 }
 
-void several_on_wake(void *context) {
-    several *v = heard;
+void models_on_wake(void *context) {
+    models_all *v = heard;
     serve *s = v->s;
     if (!v->begun) {
         v->begun = true;
@@ -118,32 +118,32 @@ void several_on_wake(void *context) {
     s->api_wake(context);
 }
 
-void several_on_tick(void *context) {
+void models_on_tick(void *context) {
     obey(heard);
     heard->s->api_tick(context);
 }
 
-void several_on_over(void *context) {
-    several *v = heard;
+void models_on_over(void *context) {
+    models_all *v = heard;
     (void)context;
     pthread_mutex_lock(&v->lock);
     pthread_cond_signal(&v->changed);
     pthread_mutex_unlock(&v->lock);
 }
 
-api_model_calls several_wishes(several *v) {
+api_model_calls models_wishes(models_all *v) {
     return (api_model_calls){
         .on_want = on_want, .on_unwant = on_unwant, .on_keep = on_keep, .context = v};
 }
 
 /* ---- orders: the main thread ---- */
 
-void several_give(several_model *m, several_order what) {
-    several *v = m->of;
+void models_give(models_one *m, models_order what) {
+    models_all *v = m->of;
     pthread_mutex_lock(&v->lock);
     m->order = what;
-    if (what == SEVERAL_BEGIN || what == SEVERAL_REFUSE) m->wanted = false;
-    if (what == SEVERAL_BEGIN) m->unwanted = m->kept = m->ended = false;
+    if (what == MODELS_BEGIN || what == MODELS_REFUSE) m->wanted = false;
+    if (what == MODELS_BEGIN) m->unwanted = m->kept = m->ended = false;
     pthread_mutex_unlock(&v->lock);
     http_server_wake(v->s->http);
 }

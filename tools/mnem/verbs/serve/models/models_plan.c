@@ -1,30 +1,30 @@
 /* models_plan.c: how many bytes each of several models takes, before any is loaded.
  *
- * A model is opened and planned alone, in all that the budget has for models: that gives its context
- * and its speed. The least bytes in which it is as fast are what it needs, found by bisection, since
- * a plan is never slower in more bytes. models_share gives each some more of what stays free, which
- * becomes pages; in those bytes it is planned, and that plan is the one of each load. */
+ * A model is opened and planned alone, in all that the budget has for models: that gives its
+ * context and its speed. What it needs are the least bytes in which it is as fast; they are found
+ * by bisection, since a plan is never slower in more bytes. models_share gives each model a part of
+ * what stays free, which becomes pages. The plan in those bytes is the plan of each load. */
 #include <math.h>
 #include <string.h>
 
-#include "verbs/serve/several/several.h"
+#include "verbs/serve/models/models_serve.h"
 
 /* What is as good as the same speed. */
 static const double same = 1.05;
 
-static uint64_t live_bytes(const several *v) {
+static uint64_t live_bytes(const models_all *v) {
     mnem_ledger_info info;
     mnem_ledger_info_get(v->s->model.stage.ledger, &info);
     return info.bytes_live;
 }
 
-static uint64_t peak_bytes(const several *v) {
+static uint64_t peak_bytes(const models_all *v) {
     mnem_ledger_info info;
     mnem_ledger_info_get(v->s->model.stage.ledger, &info);
     return info.bytes_peak;
 }
 
-static mnem_status fail(several_model *m, mnem_status status) {
+static mnem_status fail(models_one *m, mnem_status status) {
     m->failed = status;
     snprintf(m->failure, sizeof m->failure, "%s", mnem_last_error());
     return status;
@@ -32,15 +32,15 @@ static mnem_status fail(several_model *m, mnem_status status) {
 
 /* ---- opening ---- */
 
-void several_close(several_model *m) {
+void models_close(models_one *m) {
     api_served_close(m->api);
     m->api = NULL;
     tool_stage_close_beside(&m->served.stage);
 }
 
 /* Model, tokenizer, and what the API has of it; *tables: their bytes. */
-mnem_status several_open(several_model *m, uint64_t *tables) {
-    several *v = m->of;
+mnem_status models_open(models_one *m, uint64_t *tables) {
+    models_all *v = m->of;
     const uint64_t before = live_bytes(v);
     const serve_options *o = v->s->o;
     if (stat(m->entry->path, &m->file) != 0) memset(&m->file, 0, sizeof m->file);
@@ -58,7 +58,7 @@ mnem_status several_open(several_model *m, uint64_t *tables) {
     return status;
 }
 
-bool several_file_is_new(const several_model *m) {
+bool models_file_is_new(const models_one *m) {
     struct stat now;
     if (stat(m->entry->path, &now) != 0) return true;
     return now.st_dev != m->file.st_dev || now.st_ino != m->file.st_ino ||
@@ -69,8 +69,8 @@ bool several_file_is_new(const several_model *m) {
 /* ---- one plan ---- */
 
 /* What isn't counted byte by byte is there once, for all models: of the first plan it is learnt. */
-static uint64_t reserve_of(several_model *m, const mnem_engine_plan *plan) {
-    several *v = m->of;
+static uint64_t reserve_of(models_one *m, const mnem_engine_plan *plan) {
+    models_all *v = m->of;
     for (unsigned i = 0; i < plan->lines; i++)
         if (plan->line[i].kind == MNEM_KIND_RUNTIME && strcmp(plan->line[i].tag, "reserve") == 0 &&
             plan->line[i].bytes > v->reserve_bytes)
@@ -79,7 +79,7 @@ static uint64_t reserve_of(several_model *m, const mnem_engine_plan *plan) {
 }
 
 /* In a share of the budget; *own: the bytes of the plan itself. */
-static mnem_status plan_in(several_model *m, uint64_t share, uint64_t *own) {
+static mnem_status plan_in(models_one *m, uint64_t share, uint64_t *own) {
     tool_stage *stage = &m->served.stage;
     const uint64_t live = live_bytes(m->of);
     stage->options.budget_bytes = share;
@@ -99,7 +99,7 @@ static mnem_kv_choice kv_of(mnem_type type) {
 }
 
 /* As many conversations as fit, fewer than asked for by nobody's number. */
-static mnem_status plan_alone(several_model *m, uint64_t share, uint64_t *own) {
+static mnem_status plan_alone(models_one *m, uint64_t share, uint64_t *own) {
     int32_t parallel = serve_parallel_first(&m->served);
     mnem_status status;
     do {
@@ -110,15 +110,22 @@ static mnem_status plan_alone(several_model *m, uint64_t share, uint64_t *own) {
     return status;
 }
 
+/* Whether a plan is as good as another one: a little slower may be worth less memory, but not by
+ * reading weights from disk that the other holds. */
+static bool is_as_fast(const mnem_engine_plan *p, const mnem_engine_plan *as) {
+    return p->predicted_seconds <= as->predicted_seconds * same &&
+           p->bytes_streamed_per_pass <= as->bytes_streamed_per_pass;
+}
+
 /* The least share in which the plan is as fast as the one that is there; it is in (low, high]. */
-static uint64_t least_share(several_model *m, uint64_t low, uint64_t high) {
-    const double seconds = m->served.stage.plan.predicted_seconds * same;
-    const uint64_t near = high / 256 + (64 << 10);
+static uint64_t least_share(models_one *m, uint64_t low, uint64_t high) {
+    const mnem_engine_plan whole = m->served.stage.plan;
+    const uint64_t near = high / 128 + (64 << 10);
     while (high - low > near) {
         const uint64_t middle = low + (high - low) / 2;
         uint64_t own;
-        if (plan_in(m, middle, &own) == MNEM_OK &&
-            m->served.stage.plan.predicted_seconds <= seconds)
+        const bool fits = plan_in(m, middle, &own) == MNEM_OK;
+        if (fits && is_as_fast(&m->served.stage.plan, &whole))
             high = middle;
         else
             low = middle;
@@ -129,10 +136,10 @@ static uint64_t least_share(several_model *m, uint64_t low, uint64_t high) {
 /* ---- before the first load ---- */
 
 /* In all that is free now, which is somewhat more than it may have: least and whole bytes. */
-static mnem_status look_at(several_model *m) {
+static mnem_status look_at(models_one *m) {
     mnem_engine_options *o = &m->served.stage.options;
     uint64_t own, least;
-    mnem_status status = several_open(m, &m->tables_bytes);
+    mnem_status status = models_open(m, &m->tables_bytes);
     if (status != MNEM_OK) return status;
     status = plan_alone(m, 0, &own);
     m->least_bytes = m->tables_bytes + own;
@@ -148,7 +155,7 @@ static mnem_status look_at(several_model *m) {
 }
 
 /* In its bytes: the plan of all its loads, and the exact number. */
-static mnem_status settle(several_model *m) {
+static mnem_status settle(models_one *m) {
     uint64_t own;
     mnem_engine_options *o = &m->served.stage.options;
     const int32_t context = o->context;
@@ -164,7 +171,7 @@ static mnem_status settle(several_model *m) {
             m->entry->pin ? "" : " and the pinned models");
         return m->failed;
     }
-    mnem_status status = several_open(m, &m->tables_bytes);
+    mnem_status status = models_open(m, &m->tables_bytes);
     o = &m->served.stage.options;
     o->context = context;
     o->kv = kv;
@@ -172,24 +179,24 @@ static mnem_status settle(several_model *m) {
     if (status == MNEM_OK) status = plan_alone(m, m->bytes - m->tables_bytes, &own);
     if (status == MNEM_OK) m->bytes = m->tables_bytes + own;
     m->options = *o;
-    several_close(m);
+    models_close(m);
     return status;
 }
 
-static void tell_failure(const several_model *m) {
+static void tell_failure(const models_one *m) {
     if (m->failed != MNEM_OK) tool_message("%s can't be served: %s", m->entry->name, m->failure);
 }
 
-static void look_at_all(several *v) {
+static void look_at_all(models_all *v) {
     for (int32_t i = 0; i < v->list.count; i++) {
-        several_model *m = &v->model[i];
+        models_one *m = &v->model[i];
         const mnem_status status = look_at(m);
         if (status != MNEM_OK) fail(m, status);
-        several_close(m);
+        models_close(m);
     }
 }
 
-static void share_room(several *v) {
+static void share_room(models_all *v) {
     models_fact fact[API_MODELS] = {0};
     int32_t which[API_MODELS], n = 0;
     for (int32_t i = 0; i < v->list.count; i++) {
@@ -201,19 +208,19 @@ static void share_room(several *v) {
     for (int32_t i = 0; i < n; i++) v->model[which[i]].bytes = fact[i].bytes;
 }
 
-static mnem_status charge_all(several *v, uint64_t before) {
+static mnem_status charge_all(models_all *v, uint64_t before) {
     mnem_ledger *ledger = v->s->model.stage.ledger;
     const uint64_t budget = tool_budget_bytes(ledger);
     v->next_bytes = peak_bytes(v) - before;
     mnem_status status = mnem_ledger_charge(ledger, MNEM_KIND_RUNTIME, "reserve", v->reserve_bytes);
     v->reserve_charged = status == MNEM_OK;
-    if (status == MNEM_OK) status = several_next_charge(v);
+    if (status == MNEM_OK) status = models_next_charge(v);
     const uint64_t live = live_bytes(v);
     v->room_bytes = budget > live ? budget - live : 0;
     return status;
 }
 
-int several_plan(several *v) {
+int models_plan(models_all *v) {
     const uint64_t before = live_bytes(v);
     mnem_status first = MNEM_OK;
     int32_t there = 0;
@@ -222,12 +229,12 @@ int several_plan(several *v) {
     if (status != MNEM_OK) return tool_fail(status);
     share_room(v);
     for (int32_t i = 0; i < v->list.count; i++) {
-        several_model *m = &v->model[i];
+        models_one *m = &v->model[i];
         if (m->failed == MNEM_OK) {
-            several_next_release(v);
+            models_next_release(v);
             status = settle(m);
             if (status != MNEM_OK && m->failed == MNEM_OK) fail(m, status);
-            status = several_next_charge(v);
+            status = models_next_charge(v);
             if (status != MNEM_OK) return tool_fail(status);
         }
         tell_failure(m);
@@ -241,7 +248,7 @@ int several_plan(several *v) {
 
 /* ---- a file that was replaced ---- */
 
-mnem_status several_plan_again(several_model *m) {
+mnem_status models_plan_again(models_one *m) {
     mnem_engine_options *o = &m->served.stage.options;
     uint64_t own;
     const uint64_t tables = m->tables_bytes;

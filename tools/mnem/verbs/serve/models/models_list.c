@@ -1,5 +1,5 @@
 /* models_list.c: see models_list.h. */
-#include "verbs/serve/several/models_list.h"
+#include "verbs/serve/models/models_list.h"
 
 #include <dirent.h>
 #include <errno.h>

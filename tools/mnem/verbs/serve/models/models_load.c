@@ -13,13 +13,13 @@
 #include <unistd.h>
 
 #include "sight/history_file.h"
-#include "verbs/serve/several/several.h"
+#include "verbs/serve/models/models_serve.h"
 
 static const uint64_t swap_usual = (uint64_t)1 << 30;
 
 /* ---- bytes for the next one ---- */
 
-mnem_status several_next_charge(several *v) {
+mnem_status models_next_charge(models_all *v) {
     if (v->next_charged) return MNEM_OK;
     const mnem_status status =
         mnem_ledger_charge(v->s->model.stage.ledger, MNEM_KIND_HOST, "next model", v->next_bytes);
@@ -27,7 +27,7 @@ mnem_status several_next_charge(several *v) {
     return status;
 }
 
-void several_next_release(several *v) {
+void models_next_release(models_all *v) {
     if (v->next_charged)
         mnem_ledger_release(v->s->model.stage.ledger, MNEM_KIND_HOST, "next model", v->next_bytes);
     v->next_charged = false;
@@ -35,40 +35,40 @@ void several_next_release(several *v) {
 
 /* ---- prefix caches on disk ---- */
 
-static uint64_t swap_part(const several *v) {
+static uint64_t swap_part(const models_all *v) {
     const uint64_t most = v->s->o->swap_max ? v->s->o->swap_max : swap_usual;
     return most / (uint64_t)v->list.count;
 }
 
-static int32_t count_loaded(const several *v) {
+static int32_t count_loaded(const models_all *v) {
     int32_t n = 0;
     for (int32_t i = 0; i < v->list.count; i++) n += v->model[i].loaded;
     return n;
 }
 
-static uint64_t cached_bytes(const several *v) {
+static uint64_t cached_bytes(const models_all *v) {
     uint64_t bytes = 0;
     for (int32_t i = 0; i < v->list.count; i++) bytes += v->model[i].cache_bytes;
     return bytes;
 }
 
-void several_drop_cache(several_model *m) {
+void models_drop_cache(models_one *m) {
     if (m->cache_fd >= 0) close(m->cache_fd);
     m->cache_fd = -1;
     m->cache_bytes = 0;
 }
 
 /* The oldest go until the others have at most so many bytes. */
-static void drop_until(several *v, const several_model *but, uint64_t most) {
+static void drop_until(models_all *v, const models_one *but, uint64_t most) {
     for (;;) {
-        several_model *oldest = NULL;
+        models_one *oldest = NULL;
         for (int32_t i = 0; i < v->list.count; i++) {
-            several_model *m = &v->model[i];
+            models_one *m = &v->model[i];
             if (m == but || m->cache_fd < 0) continue;
             if (!oldest || m->cache_since < oldest->cache_since) oldest = m;
         }
         if (!oldest || cached_bytes(v) <= most) return;
-        several_drop_cache(oldest);
+        models_drop_cache(oldest);
     }
 }
 
@@ -82,18 +82,18 @@ static int open_unnamed(const char *folder) {
     return fd;
 }
 
-static void say_unkept(const several_model *m, const char *why) {
+static void say_unkept(const models_one *m, const char *why) {
     if (!m->served.stage.args->quiet)
         tool_message("the prefix cache of %s could not be kept in %s (%s): its prompts are "
                      "processed again after it is loaded",
                      m->entry->name, m->served.o->swap, why);
 }
 
-static void save_cache(several_model *m) {
-    several *v = m->of;
+static void save_cache(models_one *m) {
+    models_all *v = m->of;
     const int32_t unloaded = v->list.count - count_loaded(v) + (m->loaded ? 1 : 0);
     const uint64_t limit = swap_part(v) * (uint64_t)unloaded;
-    several_drop_cache(m);
+    models_drop_cache(m);
     uint64_t most = limit - (cached_bytes(v) < limit ? cached_bytes(v) : limit);
     if (most < swap_part(v)) most = swap_part(v);
     m->cache_fd = open_unnamed(m->served.o->swap);
@@ -105,41 +105,41 @@ static void save_cache(several_model *m) {
         mnem_scheduler_cache_save_within(m->served.scheduler, m->cache_fd, most, &m->cache_bytes);
     if (status != MNEM_OK) {
         say_unkept(m, mnem_last_error());
-        several_drop_cache(m);
+        models_drop_cache(m);
         return;
     }
     m->cache_since = api_clock_ms();
     drop_until(v, m, limit);
 }
 
-static void load_cache(several_model *m) {
+static void load_cache(models_one *m) {
     if (m->cache_fd < 0) return;
     if (mnem_scheduler_cache_load(m->served.scheduler, m->cache_fd) != MNEM_OK)
         say_unkept(m, mnem_last_error());
-    several_drop_cache(m);
+    models_drop_cache(m);
 }
 
 /* ---- loading ---- */
 
 /* While weights are read the loaded models go on. */
 static bool go_on(void *context, const char *what, uint64_t done, uint64_t total) {
-    several_model *m = context;
+    models_one *m = context;
     (void)what;
     (void)done;
     (void)total;
-    (void)several_step(m->of);
+    (void)models_step(m->of);
     return !atomic_load(&m->of->s->over);
 }
 
 static void on_work(void *context) {
-    several_model *m = context;
+    models_one *m = context;
     pthread_mutex_lock(&m->of->lock);
     m->work = true;
     pthread_cond_signal(&m->of->changed);
     pthread_mutex_unlock(&m->of->lock);
 }
 
-static mnem_status create(several_model *m) {
+static mnem_status create(models_one *m) {
     served_model *s = &m->served;
     s->stage.options.scheduler_bytes = NULL; /* counted by the plan; the scheduler's own now */
     s->stage.options.progress = (mnem_progress){go_on, m};
@@ -152,42 +152,42 @@ static mnem_status create(several_model *m) {
     return status;
 }
 
-static void take_down(several_model *m) {
+static void take_down(models_one *m) {
     mnem_scheduler_destroy(m->served.scheduler);
     mnem_engine_destroy(m->served.engine);
     m->served.scheduler = NULL;
     m->served.engine = NULL;
-    several_close(m);
+    models_close(m);
     malloc_trim(0); /* its small blocks: the next model's bytes are counted anew */
 }
 
-static mnem_status load(several_model *m) {
-    several *v = m->of;
-    const bool is_new = several_file_is_new(m);
+static mnem_status load(models_one *m) {
+    models_all *v = m->of;
+    const bool is_new = models_file_is_new(m);
     uint64_t tables;
-    if (is_new) several_drop_cache(m);
-    several_next_release(v);
-    mnem_status status = several_open(m, &tables);
+    if (is_new) models_drop_cache(m);
+    models_next_release(v);
+    mnem_status status = models_open(m, &tables);
     if (status == MNEM_OK) {
         if (is_new) m->tables_bytes = tables;
         m->served.stage.options = m->options;
-        if (is_new) status = several_plan_again(m);
+        if (is_new) status = models_plan_again(m);
     }
-    const mnem_status charged = several_next_charge(v);
+    const mnem_status charged = models_next_charge(v);
     if (status == MNEM_OK) status = charged;
     if (status == MNEM_OK) status = create(m);
     if (status == MNEM_OK) load_cache(m);
     return status;
 }
 
-mnem_status several_load(several_model *m) {
-    several *v = m->of;
+mnem_status models_load(models_one *m) {
+    models_all *v = m->of;
     const mnem_status status = load(m);
     if (status != MNEM_OK) {
         m->failed = status == MNEM_CANCELLED ? MNEM_OK : status;
         snprintf(m->failure, sizeof m->failure, "%s", mnem_last_error());
         take_down(m);
-        (void)several_next_charge(v);
+        (void)models_next_charge(v);
         return status;
     }
     m->failed = MNEM_OK;
@@ -202,7 +202,7 @@ mnem_status several_load(several_model *m) {
 /* ---- unloading ---- */
 
 /* What was computed since it was loaded; not who asked for what. */
-static void keep_history(const several_model *m) {
+static void keep_history(const models_one *m) {
     mnem_history_run run = {0};
     mnem_engine_stats e;
     mnem_engine_stats_get(m->served.engine, &e);
@@ -213,7 +213,7 @@ static void keep_history(const several_model *m) {
     tool_history_add(m->served.stage.args, &run);
 }
 
-void several_unload(several_model *m, bool save) {
+void models_unload(models_one *m, bool save) {
     bool more = true;
     if (!m->loaded) return;
     while (more && mnem_scheduler_step(m->served.scheduler, &more) == MNEM_OK) {

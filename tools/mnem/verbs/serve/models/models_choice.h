@@ -1,10 +1,10 @@
 /* models_choice.h: which of several models are in memory, as numbers: how many bytes each takes,
- * and who leaves for one that is wanted. Pure functions; the caller knows nothing of clocks here.
+ * and which ones make room for one that is wanted. Pure functions, without clocks.
  *
  * Room is what the budget has for all models together. A model takes the same bytes at each load:
  * they are decided once (models_share), so that a decision compares numbers that hold. */
-#ifndef MNEM_TOOLS_MNEM_VERBS_SERVE_SEVERAL_MODELS_CHOICE_H
-#define MNEM_TOOLS_MNEM_VERBS_SERVE_SEVERAL_MODELS_CHOICE_H
+#ifndef MNEM_TOOLS_MNEM_VERBS_SERVE_MODELS_MODELS_CHOICE_H
+#define MNEM_TOOLS_MNEM_VERBS_SERVE_MODELS_MODELS_CHOICE_H
 
 #include <stdbool.h>
 #include <stdint.h>

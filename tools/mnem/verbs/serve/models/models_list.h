@@ -6,8 +6,8 @@
  *                 "pin": true, "idle": 600}]}
  *
  * Of a FILE paths are relative to its folder; all but the path may be left out. */
-#ifndef MNEM_TOOLS_MNEM_VERBS_SERVE_SEVERAL_MODELS_LIST_H
-#define MNEM_TOOLS_MNEM_VERBS_SERVE_SEVERAL_MODELS_LIST_H
+#ifndef MNEM_TOOLS_MNEM_VERBS_SERVE_MODELS_MODELS_LIST_H
+#define MNEM_TOOLS_MNEM_VERBS_SERVE_MODELS_MODELS_LIST_H
 
 #include "server/api/api_models.h"
 #include "stage.h"

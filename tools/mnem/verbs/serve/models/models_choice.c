@@ -5,7 +5,7 @@
  * sets without a model, and the same plus that model. Sums are rounded down to units and k units
  * are taken off what is free, so that a set that fits is never left out, and none grows too much.
  * Cost: models^3 shifts of UNITS bits, a few milliseconds for 64 models. */
-#include "verbs/serve/several/models_choice.h"
+#include "verbs/serve/models/models_choice.h"
 
 #include <string.h>
 
@@ -13,7 +13,7 @@ static bool is_in(uint64_t set, int i) {
     return set >> i & 1;
 }
 
-/* ---- who leaves ---- */
+/* ---- what leaves ---- */
 
 static uint64_t pinned_beside(const models_fact *fact, int count, int but) {
     uint64_t bytes = 0;

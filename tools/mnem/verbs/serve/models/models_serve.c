@@ -1,10 +1,11 @@
-/* several.c: `mnem serve --models`: one thread that steps the loaded models, and loads others.
+/* models_serve.c: `mnem serve --models`: one thread that steps the loaded models, and loads others.
  *
  * A turn of the loop: what has ended is unloaded, what is wanted is loaded or makes others leave,
  * what has idled leaves, and each model with something to do makes one step. While weights are read
  * the others step, too.
- * Invariant: the bytes of the loaded models are at most room_bytes, whatever order things come in. */
-#include "verbs/serve/several/several.h"
+ * Invariant: the bytes of the loaded models are at most room_bytes, in whatever order clients come.
+ */
+#include "verbs/serve/models/models_serve.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,54 +14,54 @@
 
 #include "sight/monitor_file.h"
 
-static several all;
+static models_all all;
 
 /* ---- what is decided: the main thread ---- */
 
-static void leave(several_model *m) {
+static void leave(models_one *m) {
     m->leaving = true;
-    several_give(m, SEVERAL_END);
+    models_give(m, MODELS_END);
 }
 
-static void say(const several_model *m, const char *what) {
+static void say(const models_one *m, const char *what) {
     char size[TOOL_TEXT];
     if (!m->served.stage.args->quiet)
         tool_message("%s %s (%s)", what, m->entry->name, tool_size(m->bytes, size));
 }
 
-static void refuse_wanted(several_model *m, int status, const char *code, const char *text) {
-    several *v = m->of;
+static void refuse_wanted(models_one *m, int status, const char *code, const char *text) {
+    models_all *v = m->of;
     pthread_mutex_lock(&v->lock);
     snprintf(m->refusal, sizeof m->refusal, "%s", text);
     m->refusal_status = status;
     m->refusal_code = code;
     pthread_mutex_unlock(&v->lock);
     if (!m->served.stage.args->quiet) tool_message("%s can't be loaded: %s", m->entry->name, text);
-    several_give(m, SEVERAL_REFUSE);
+    models_give(m, MODELS_REFUSE);
 }
 
-static void refuse_failed(several_model *m) {
+static void refuse_failed(models_one *m) {
     if (m->failed == MNEM_OVER_BUDGET)
         refuse_wanted(m, 413, "model_too_large", m->failure);
     else
         refuse_wanted(m, 500, "model_failed", m->failure);
 }
 
-static void load(several_model *m) {
+static void load(models_one *m) {
     say(m, "loading");
-    if (several_load(m) == MNEM_OK)
-        several_give(m, SEVERAL_BEGIN);
+    if (models_load(m) == MNEM_OK)
+        models_give(m, MODELS_BEGIN);
     else if (!atomic_load(&m->of->s->over))
         refuse_failed(m);
 }
 
 /* Where nobody but the main thread asks: whether its requests have ended. */
-static models_fact fact_of(several_model *m) {
-    several *v = m->of;
+static models_fact fact_of(models_one *m) {
+    models_all *v = m->of;
     api_model_use use;
     api_model_use_get(v->s->api, m->index, &use);
     pthread_mutex_lock(&v->lock);
-    const bool begins = m->order == SEVERAL_BEGIN;
+    const bool begins = m->order == MODELS_BEGIN;
     pthread_mutex_unlock(&v->lock);
     return (models_fact){.bytes = m->bytes,
                          .used = use.last_ms > m->since ? use.last_ms : m->since,
@@ -70,8 +71,8 @@ static models_fact fact_of(several_model *m) {
                          .leaving = m->leaving};
 }
 
-static void never(several_model *m, uint64_t room) {
-    char needs[TOOL_TEXT], has[TOOL_TEXT], text[SEVERAL_TEXT];
+static void never(models_one *m, uint64_t room) {
+    char needs[TOOL_TEXT], has[TOOL_TEXT], text[MODELS_TEXT];
     snprintf(text, sizeof text,
              "it needs %s (%llu bytes), and at most %s (%llu bytes) are there for it",
              tool_size(m->bytes, needs), (unsigned long long)m->bytes, tool_size(room, has),
@@ -80,15 +81,15 @@ static void never(several_model *m, uint64_t room) {
 }
 
 /* One that failed is tried again when its file is another one. */
-static bool is_hopeless(several_model *m) {
+static bool is_hopeless(models_one *m) {
     if (m->failed == MNEM_OK || m->failed == MNEM_NO_MEMORY || m->failed == MNEM_IO) return false;
-    if (!several_file_is_new(m)) return true;
+    if (!models_file_is_new(m)) return true;
     if (!m->bytes) m->bytes = m->of->room_bytes;
     return false;
 }
 
-static void choose(several_model *m, bool may_leave) {
-    several *v = m->of;
+static void choose(models_one *m, bool may_leave) {
+    models_all *v = m->of;
     models_fact fact[API_MODELS];
     if (is_hopeless(m)) {
         refuse_failed(m);
@@ -104,12 +105,12 @@ static void choose(several_model *m, bool may_leave) {
         if (c.who >> i & 1) leave(&v->model[i]);
 }
 
-static several_model *next_wanted(several *v, uint64_t seen) {
-    several_model *first = NULL;
+static models_one *next_wanted(models_all *v, uint64_t seen) {
+    models_one *first = NULL;
     pthread_mutex_lock(&v->lock);
     for (int32_t i = 0; i < v->list.count; i++) {
-        several_model *m = &v->model[i];
-        if (!m->wanted || m->loaded || m->order != SEVERAL_NOTHING || seen >> i & 1) continue;
+        models_one *m = &v->model[i];
+        if (!m->wanted || m->loaded || m->order != MODELS_NOTHING || seen >> i & 1) continue;
         if (!first || m->wanted_since < first->wanted_since) first = m;
     }
     pthread_mutex_unlock(&v->lock);
@@ -117,10 +118,10 @@ static several_model *next_wanted(several *v, uint64_t seen) {
 }
 
 /* Who has waited longest is first; others are loaded before only where nobody has to leave. */
-static bool look_at_wanted(several *v) {
+static bool look_at_wanted(models_all *v) {
     uint64_t seen = 0;
-    several_model *first = next_wanted(v, 0);
-    for (several_model *m = first; m; m = next_wanted(v, seen)) {
+    models_one *first = next_wanted(v, 0);
+    for (models_one *m = first; m; m = next_wanted(v, seen)) {
         seen |= (uint64_t)1 << m->index;
         choose(m, m == first);
         if (api_clock_ms() - first->wanted_since >= (int64_t)v->s->o->wait * 1000) break;
@@ -130,18 +131,18 @@ static bool look_at_wanted(several *v) {
 
 /* ---- those that leave ---- */
 
-static bool has_ended(several_model *m) {
+static bool has_ended(models_one *m) {
     pthread_mutex_lock(&m->of->lock);
     const bool ended = m->ended;
     pthread_mutex_unlock(&m->of->lock);
     return ended;
 }
 
-static void unload_ended(several *v) {
+static void unload_ended(models_all *v) {
     for (int32_t i = 0; i < v->list.count; i++) {
-        several_model *m = &v->model[i];
+        models_one *m = &v->model[i];
         if (!m->loaded || !has_ended(m)) continue;
-        several_unload(m, true);
+        models_unload(m, true);
         say(m, "unloaded");
         pthread_mutex_lock(&v->lock);
         m->ended = m->unwanted = m->kept = false;
@@ -149,7 +150,7 @@ static void unload_ended(several *v) {
     }
 }
 
-static bool others_want(several *v, const several_model *but) {
+static bool others_want(models_all *v, const models_one *but) {
     bool want = false;
     pthread_mutex_lock(&v->lock);
     for (int32_t i = 0; i < v->list.count; i++) want |= &v->model[i] != but && v->model[i].wanted;
@@ -158,12 +159,12 @@ static bool others_want(several *v, const several_model *but) {
 }
 
 /* Who left for others that have gone meanwhile takes requests again. */
-static void stay(several_model *m) {
-    several *v = m->of;
+static void stay(models_one *m) {
+    models_all *v = m->of;
     pthread_mutex_lock(&v->lock);
-    const bool stays = !m->ended && m->order == SEVERAL_END && m->wanted;
+    const bool stays = !m->ended && m->order == MODELS_END && m->wanted;
     if (stays) {
-        m->order = SEVERAL_STAY;
+        m->order = MODELS_STAY;
         m->wanted = false;
     }
     pthread_mutex_unlock(&v->lock);
@@ -173,8 +174,8 @@ static void stay(several_model *m) {
 }
 
 /* Seconds behind its last use; false: it stays. */
-static bool has_idled(several_model *m) {
-    several *v = m->of;
+static bool has_idled(models_one *m) {
+    models_all *v = m->of;
     pthread_mutex_lock(&v->lock);
     const bool unwanted = m->unwanted, kept = m->kept;
     const int64_t keep = m->keep_ms;
@@ -185,10 +186,10 @@ static bool has_idled(several_model *m) {
 }
 
 /* Whether the clock may make somebody leave. */
-static bool look_at_idle(several *v) {
+static bool look_at_idle(models_all *v) {
     bool timed = false;
     for (int32_t i = 0; i < v->list.count; i++) {
-        several_model *m = &v->model[i];
+        models_one *m = &v->model[i];
         if (!m->loaded) continue;
         if (m->leaving && !others_want(v, m)) stay(m);
         if (m->leaving || m->entry->pin) continue;
@@ -200,10 +201,10 @@ static bool look_at_idle(several *v) {
 
 /* ---- the loop ---- */
 
-bool several_step(several *v) {
+bool models_step(models_all *v) {
     bool any = false;
     for (int32_t i = 0; i < v->list.count; i++) {
-        several_model *m = &v->model[i];
+        models_one *m = &v->model[i];
         bool more = false;
         if (!m->loaded) continue;
         pthread_mutex_lock(&v->lock);
@@ -221,18 +222,18 @@ bool several_step(several *v) {
     return any;
 }
 
-static bool has_work(const several *v) {
+static bool has_work(const models_all *v) {
     for (int32_t i = 0; i < v->list.count; i++) {
-        const several_model *m = &v->model[i];
+        const models_one *m = &v->model[i];
         if (m->work && m->loaded) return true;
         if (m->ended && m->loaded) return true;
-        if (m->wanted && !m->loaded && m->order == SEVERAL_NOTHING) return true;
+        if (m->wanted && !m->loaded && m->order == MODELS_NOTHING) return true;
     }
     return false;
 }
 
 /* timed: something may be due without anybody's call. */
-static void wait_for_work(several *v, bool timed) {
+static void wait_for_work(models_all *v, bool timed) {
     enum { TICK = 100 * 1000 * 1000 };
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
@@ -247,7 +248,7 @@ static void wait_for_work(several *v, bool timed) {
     pthread_mutex_unlock(&v->lock);
 }
 
-static void tell_monitor(const several *v) {
+static void tell_monitor(const models_all *v) {
     mnem_scheduler_stats sum = {0}, one;
     for (int32_t i = 0; i < v->list.count; i++) {
         if (!v->model[i].loaded) continue;
@@ -268,25 +269,25 @@ static void tell_monitor(const several *v) {
     tool_monitor_scheduler(&sum);
 }
 
-static int load_pinned(several *v) {
+static int load_pinned(models_all *v) {
     for (int32_t i = 0; i < v->list.count; i++) {
-        several_model *m = &v->model[i];
+        models_one *m = &v->model[i];
         if (!m->entry->pin) continue;
         if (m->failed != MNEM_OK)
             return tool_failed("%s is pinned, and can't be loaded: %s", m->entry->name, m->failure);
         say(m, "loading");
-        if (several_load(m) != MNEM_OK)
+        if (models_load(m) != MNEM_OK)
             return tool_failed("%s is pinned, and can't be loaded: %s", m->entry->name, m->failure);
-        several_give(m, SEVERAL_BEGIN);
+        models_give(m, MODELS_BEGIN);
     }
     return TOOL_OK;
 }
 
-static void loop(several *v) {
+static void loop(models_all *v) {
     while (!atomic_load(&v->s->over)) {
         unload_ended(v);
         const bool wanted = look_at_wanted(v), timed = look_at_idle(v);
-        if (several_step(v))
+        if (models_step(v))
             tell_monitor(v);
         else
             wait_for_work(v, wanted || timed);
@@ -295,15 +296,15 @@ static void loop(several *v) {
 
 /* ---- before and after ---- */
 
-static int make_models(several *v) {
+static int make_models(models_all *v) {
     const serve_options *o = v->s->o;
     v->model = calloc((size_t)v->list.count, sizeof *v->model);
     if (!v->model) return tool_failed("out of memory for the list of models: end other programs");
     for (int32_t i = 0; i < v->list.count; i++) {
-        several_model *m = &v->model[i];
+        models_one *m = &v->model[i];
         models_entry *e = &v->list.entry[i];
         int code = TOOL_OK;
-        *m = (several_model){.of = v, .index = i, .entry = e, .asked = o->session, .cache_fd = -1};
+        *m = (models_one){.of = v, .index = i, .entry = e, .asked = o->session, .cache_fd = -1};
         if (e->context) m->asked.context = e->context;
         m->asked.lora.count = e->adapters;
         for (int k = 0; k < e->adapters; k++) m->asked.lora.text[k] = e->adapter[k];
@@ -315,7 +316,7 @@ static int make_models(several *v) {
     return TOOL_OK;
 }
 
-static int make_api(several *v) {
+static int make_api(models_all *v) {
     serve *s = v->s;
     api_listing listing[API_MODELS] = {0};
     for (int32_t i = 0; i < v->list.count; i++) {
@@ -334,7 +335,7 @@ static int make_api(several *v) {
     api_options options = {.ledger = s->model.stage.ledger,
                            .models = listing,
                            .model_count = v->list.count,
-                           .model_calls = several_wishes(v),
+                           .model_calls = models_wishes(v),
                            .waiting_most = s->o->queue,
                            .truncate = s->o->truncate,
                            .metrics_vllm = s->o->metrics == 1,
@@ -346,7 +347,7 @@ static int make_api(several *v) {
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
-static int open_all(several *v, const tool_args *args) {
+static int open_all(models_all *v, const tool_args *args) {
     serve *s = v->s;
     int code = s->o->key_file ? serve_keys_read(&s->keys, s->o->key_file) : TOOL_OK;
     if (code == TOOL_OK) code = models_list_read(s->o->models, &v->list);
@@ -354,12 +355,12 @@ static int open_all(several *v, const tool_args *args) {
     if (code == TOOL_OK)
         code = tool_stage_open_none(args, &s->o->session, s->o->models, &s->model.stage);
     if (code == TOOL_OK) code = make_api(v);
-    if (code == TOOL_OK) code = serve_http_create(s, several_on_wake, several_on_tick);
-    if (code == TOOL_OK) code = several_plan(v);
+    if (code == TOOL_OK) code = serve_http_create(s, models_on_wake, models_on_tick);
+    if (code == TOOL_OK) code = models_plan(v);
     return code;
 }
 
-static void say_ready(const several *v) {
+static void say_ready(const models_all *v) {
     const serve *s = v->s;
     if (s->model.stage.args->json) {
         json_t *names = json_array();
@@ -375,12 +376,12 @@ static void say_ready(const several *v) {
     serve_notify("READY=1");
 }
 
-static int serve_all(several *v) {
+static int serve_all(models_all *v) {
     serve *s = v->s;
     const mnem_status status = mnem_ledger_hold(s->model.stage.ledger);
     if (status != MNEM_OK) return tool_fail(status);
-    several_say_models(v);
-    int code = serve_thread_start(s, several_on_over);
+    models_say_models(v);
+    int code = serve_thread_start(s, models_on_over);
     if (code == TOOL_OK) {
         http_server_wake(s->http);
         code = load_pinned(v);
@@ -392,21 +393,21 @@ static int serve_all(several *v) {
 }
 
 /* The thread of the connections has ended: nobody else calls the API. */
-static void take_down(several *v) {
+static void take_down(models_all *v) {
     serve *s = v->s;
     mnem_ledger *ledger = s->model.stage.ledger;
     for (int32_t i = 0; i < v->list.count && v->model; i++)
         if (v->model[i].loaded) mnem_scheduler_stop(v->model[i].served.scheduler, false);
-    while (several_step(v)) {
+    while (models_step(v)) {
     }
     http_server_destroy(s->http);
     for (int32_t i = 0; i < v->list.count && v->model; i++) {
         if (v->model[i].loaded) (void)api_model_end(s->api, i);
-        several_unload(&v->model[i], false);
-        several_drop_cache(&v->model[i]);
+        models_unload(&v->model[i], false);
+        models_drop_cache(&v->model[i]);
     }
     api_destroy(s->api);
-    several_next_release(v);
+    models_next_release(v);
     if (v->reserve_charged)
         mnem_ledger_release(ledger, MNEM_KIND_RUNTIME, "reserve", v->reserve_bytes);
     if (s->thread_bytes)
@@ -417,14 +418,14 @@ static void take_down(several *v) {
     free(v->model);
 }
 
-int several_serve(serve *s, const tool_args *args) {
-    several *v = &all;
+int models_serve(serve *s, const tool_args *args) {
+    models_all *v = &all;
     v->s = s;
-    several_listen(v);
+    models_listen(v);
     pthread_mutex_init(&v->lock, NULL);
     pthread_cond_init(&v->changed, NULL);
     int code = open_all(v, args);
-    if (code == TOOL_OK) code = s->o->dry_run ? (several_say_plan(v), TOOL_OK) : serve_all(v);
+    if (code == TOOL_OK) code = s->o->dry_run ? (models_say_plan(v), TOOL_OK) : serve_all(v);
     if (code == TOOL_INTERRUPTED && atomic_load(&s->draining)) code = TOOL_OK;
     serve_thread_end(s);
     if (code == TOOL_OK && args->verbose && !args->quiet && !s->o->dry_run)

@@ -1,13 +1,13 @@
 /* models_say.c: what is said of several models: their bytes, and which fit together. */
 #include <string.h>
 
-#include "verbs/serve/several/several.h"
+#include "verbs/serve/models/models_serve.h"
 
 enum { SETS_MOST = 8, SETS_OF = 16 };
 
 /* ---- which fit together ---- */
 
-static uint64_t bytes_of(const several *v, uint32_t set) {
+static uint64_t bytes_of(const models_all *v, uint32_t set) {
     uint64_t bytes = 0;
     for (int32_t i = 0; i < v->list.count; i++)
         if (set >> i & 1) bytes += v->model[i].bytes;
@@ -15,11 +15,11 @@ static uint64_t bytes_of(const several *v, uint32_t set) {
 }
 
 /* A set that fits and would not with any other model, with all pinned ones in it. */
-static bool is_whole_set(const several *v, uint32_t set) {
+static bool is_whole_set(const models_all *v, uint32_t set) {
     const uint64_t bytes = bytes_of(v, set);
     if (!set || bytes > v->room_bytes) return false;
     for (int32_t i = 0; i < v->list.count; i++) {
-        const several_model *m = &v->model[i];
+        const models_one *m = &v->model[i];
         if (set >> i & 1) {
             if (m->failed != MNEM_OK) return false;
         } else if (m->failed == MNEM_OK && (m->entry->pin || bytes + m->bytes <= v->room_bytes)) {
@@ -30,7 +30,7 @@ static bool is_whole_set(const several *v, uint32_t set) {
 }
 
 /* Of so many models that one may look at all sets; how many there are. */
-static int find_sets(const several *v, uint32_t set[SETS_MOST]) {
+static int find_sets(const models_all *v, uint32_t set[SETS_MOST]) {
     int n = 0;
     if (v->list.count > SETS_OF) return 0;
     for (uint32_t s = 1; s < (uint32_t)1 << v->list.count && n < SETS_MOST; s++)
@@ -38,14 +38,14 @@ static int find_sets(const several *v, uint32_t set[SETS_MOST]) {
     return n;
 }
 
-static json_t *set_json(const several *v, uint32_t set) {
+static json_t *set_json(const models_all *v, uint32_t set) {
     json_t *names = json_array();
     for (int32_t i = 0; i < v->list.count; i++)
         if (set >> i & 1) json_array_append_new(names, json_string(v->list.entry[i].name));
     return names;
 }
 
-static void print_set(FILE *file, const several *v, uint32_t set) {
+static void print_set(FILE *file, const models_all *v, uint32_t set) {
     char text[1024] = "";
     size_t n = 0;
     for (int32_t i = 0; i < v->list.count && n < sizeof text - 1; i++)
@@ -57,7 +57,7 @@ static void print_set(FILE *file, const several *v, uint32_t set) {
 
 /* ---- text ---- */
 
-static void print_model(FILE *file, const several_model *m) {
+static void print_model(FILE *file, const models_one *m) {
     char text[512], takes[TOOL_TEXT], least[TOOL_TEXT];
     const mnem_engine_plan *p = &m->served.stage.plan;
     if (m->failed != MNEM_OK)
@@ -74,7 +74,7 @@ static void print_model(FILE *file, const several_model *m) {
     tool_wrap(file, "  model      ", text);
 }
 
-static void print_all(FILE *file, const several *v) {
+static void print_all(FILE *file, const models_all *v) {
     char room[TOOL_TEXT], budget[TOOL_TEXT], next[TOOL_TEXT], text[256];
     uint32_t set[SETS_MOST];
     snprintf(text, sizeof text,
@@ -87,14 +87,14 @@ static void print_all(FILE *file, const several *v) {
     for (int i = 0; i < sets; i++) print_set(file, v, set[i]);
 }
 
-void several_say_models(const several *v) {
+void models_say_models(const models_all *v) {
     const tool_args *args = v->s->model.stage.args;
     if (!args->quiet && !args->json) print_all(stderr, v);
 }
 
 /* ---- JSON ---- */
 
-static json_t *model_json(const several_model *m) {
+static json_t *model_json(const models_one *m) {
     const mnem_engine_plan *p = &m->served.stage.plan;
     json_t *o = json_pack("{s:s, s:s, s:b, s:i}", "name", m->entry->name, "path", m->entry->path,
                           "pin", m->entry->pin, "idle", m->entry->idle);
@@ -112,7 +112,7 @@ static json_t *model_json(const several_model *m) {
     return o;
 }
 
-void several_say_plan(const several *v) {
+void models_say_plan(const models_all *v) {
     uint32_t set[SETS_MOST];
     if (!v->s->model.stage.args->json) {
         print_all(stdout, v);
