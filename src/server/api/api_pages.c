@@ -72,34 +72,28 @@ void api_on_models(void *context, http_exchange *exchange, const http_request *r
 
 /* ---- settings ---- */
 
-static void put_sampler(const mnem_sampler_options *s, api_text *text) {
-    api_format(text,
-               "\"temperature\":%g,\"top_k\":%d,\"top_p\":%g,\"min_p\":%g,\"repeat_penalty\":%g,"
-               "\"repeat_last_n\":%d,\"presence_penalty\":%g,\"frequency_penalty\":%g,"
-               "\"dry_multiplier\":%g,\"dry_base\":%g,\"dry_allowed_length\":%d,"
-               "\"dry_penalty_last_n\":%d,\"xtc_probability\":%g,\"xtc_threshold\":%g",
-               (double)s->temperature, s->top_k, (double)s->top_p, (double)s->min_p,
-               (double)s->repeat_penalty, s->repeat_last, (double)s->presence_penalty,
-               (double)s->frequency_penalty, (double)s->dry_multiplier, (double)s->dry_base,
-               s->dry_allowed_length, s->dry_penalty_last, (double)s->xtc_probability,
-               (double)s->xtc_threshold);
-}
-
 void api_on_props(void *context, http_exchange *exchange, const http_request *request) {
     api *a = context;
     api_text text = {.memory = &a->memory};
     mnem_ledger_info ledger;
     mnem_scheduler_stats stats;
+    mnem_model_info file;
     (void)request;
     if (!is_loaded(a, exchange)) return;
     mnem_ledger_info_get(a->options.ledger, &ledger);
     mnem_scheduler_stats_get(a->scheduler, &stats);
-    api_format(&text, "{\"default_generation_settings\":{\"n_ctx\":%d,\"params\":{",
-               a->model.context);
-    put_sampler(&a->options.sampler, &text);
+    mnem_model_info_get(a->model.model, &file);
+    api_format(&text,
+               "{\"default_generation_settings\":{\"n_ctx\":%d,\"params\":{\"seed\":%lld,"
+               "\"n_predict\":-1,",
+               a->model.context,
+               a->options.sampler.seed ? (long long)a->options.sampler.seed : -1LL);
+    tell_put_sampler(&text, &a->options.sampler);
     api_format(&text, "}},\"total_slots\":%d,\"model_alias\":", stats.running_most);
     api_quote(&text, a->model.name, strlen(a->model.name));
-    api_say(&text, ",\"chat_template\":");
+    api_say(&text, ",\"model_path\":");
+    api_quote(&text, file.path, strlen(file.path));
+    api_say(&text, ",\"is_sleeping\":false,\"chat_template\":");
     api_quote(&text, a->model.template_text.bytes, a->model.template_text.length);
     api_format(&text,
                ",\"chat_template_caps\":{\"supports_tools\":%s,\"supports_thinking\":%s},"
