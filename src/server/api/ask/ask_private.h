@@ -45,8 +45,7 @@ bool ask_read_foreign_limit(ask_reader *reader);
 /* ---- ask_message.c ---- */
 /* A chat's messages as templates take them; a new list. NULL: refused. */
 json_t *ask_make_messages(ask_reader *reader, const json_t *messages);
-/* An answer goes on with the last message where that is the assistant's text, which leaves the list.
- */
+/* An answer goes on with the last message where that is the assistant's text; it is taken out. */
 bool ask_take_begun(ask_reader *reader);
 /* The text of a content: a string, or parts of type text under one of two names. A new string;
  * NULL: refused. param names the content. */
