@@ -58,6 +58,12 @@ static const metric metrics[] = {
 };
 #undef AT
 
+static void add_histogram(mnem_histogram *sum, const mnem_histogram *h) {
+    sum->count += h->count;
+    sum->sum += h->sum;
+    for (int i = 0; i < MNEM_HISTOGRAM_BUCKETS; i++) sum->bucket[i] += h->bucket[i];
+}
+
 static void put_metric(const metric *m, const char *prefix, const char *name,
                        const mnem_scheduler_stats *stats, open_metrics *out) {
     static const open_metrics_type types[] = {OPEN_METRICS_GAUGE, OPEN_METRICS_GAUGE,
@@ -70,6 +76,24 @@ static void put_metric(const metric *m, const char *prefix, const char *name,
         open_metrics_count(out, NULL, (uint64_t)(*(const int32_t *)at));
     else
         open_metrics_count(out, NULL, *(const uint64_t *)at);
+}
+
+void api_stats_add(mnem_scheduler_stats *sum, const mnem_scheduler_stats *stats) {
+    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
+        char *to = (char *)sum + metrics[i].at;
+        const char *from = (const char *)stats + metrics[i].at;
+        if (metrics[i].form == HISTOGRAM)
+            add_histogram((mnem_histogram *)to, (const mnem_histogram *)from);
+        else if (metrics[i].form == COUNTER)
+            *(uint64_t *)to += *(const uint64_t *)from;
+    }
+    for (int i = 0; i < MNEM_END_COUNT; i++) sum->ended[i] += stats->ended[i];
+    for (int i = 0; i < MNEM_ASIDE_COUNT; i++) sum->aside[i] += stats->aside[i];
+    sum->aside_swap_seconds += stats->aside_swap_seconds;
+    sum->aside_recompute_seconds += stats->aside_recompute_seconds;
+    sum->swap_bytes_out += stats->swap_bytes_out;
+    sum->swap_bytes_in += stats->swap_bytes_in;
+    sum->swap_failures += stats->swap_failures;
 }
 
 /* ---- what has labels ---- */
@@ -183,9 +207,9 @@ static void put_process(const api *a, open_metrics *out) {
 static void put_all(const api *a, const mnem_scheduler_stats *stats, open_metrics *out) {
     for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++)
         put_metric(&metrics[i], "mnem_", metrics[i].name, stats, out);
-    if (a->scheduler) put_pages(stats, out);
+    if (a->slot->served->scheduler) put_pages(stats, out);
     put_aside(stats, out);
-    if (a->scheduler) put_usage(stats, "mnem_", out);
+    if (a->slot->served->scheduler) put_usage(stats, "mnem_", out);
     put_ends(stats, "mnem_", "finished_reason", out);
     put_accounts(a->options.ledger, false, out);
     put_accounts(a->options.ledger, true, out);
@@ -193,7 +217,7 @@ static void put_all(const api *a, const mnem_scheduler_stats *stats, open_metric
     if (a->options.metrics_vllm) {
         for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++)
             if (metrics[i].vllm) put_metric(&metrics[i], "vllm:", metrics[i].vllm, stats, out);
-        if (a->scheduler) put_usage(stats, "vllm:", out);
+        if (a->slot->served->scheduler) put_usage(stats, "vllm:", out);
         put_ends(stats, "vllm:", "finished_reason", out);
     }
     open_metrics_end(out);
@@ -208,7 +232,8 @@ void api_on_metrics(void *context, http_exchange *exchange, const http_request *
     api_text text = {.memory = &a->memory};
     mnem_scheduler_stats stats = {0};
     (void)request;
-    if (a->scheduler) mnem_scheduler_stats_get(a->scheduler, &stats);
+    const mnem_scheduler *scheduler = a->slot->served->scheduler;
+    if (scheduler) mnem_scheduler_stats_get(scheduler, &stats);
     put_all(a, &stats, &(open_metrics){.put = put_text, .context = &text});
     api_answer_text(a, exchange, 200, OPEN_METRICS_CONTENT_TYPE, &text);
 }
