@@ -95,10 +95,10 @@ static bool add_ids(api_embed *e, const int32_t *ids, size_t n, api_error *error
     if (cut) n = (size_t)m->context;
     if (n > (size_t)m->context) {
         error->code = "context_length_exceeded";
-        return api_refuse(
-            error, 400, param,
-            "a text of '%s' has %zu tokens, but the context has space for %d: split the text",
-            e->name, n, m->context);
+        return api_refuse(error, 400, param,
+                          "a text of '%s' has %zu tokens, which is too large for the context of "
+                          "%d: split the text",
+                          e->name, n, m->context);
     }
     int32_t *more = api_alloc(&e->api->memory, ((size_t)used + n) * sizeof *more);
     if (!more) return refuse_memory(e->api, error);
@@ -111,49 +111,102 @@ static bool add_ids(api_embed *e, const int32_t *ids, size_t n, api_error *error
     return true;
 }
 
+/* Room for n more ids behind those of a text that is being made. */
+static bool take(api_embed *e, int32_t **ids, size_t *n, const int32_t *more, size_t count,
+                 api_error *error) {
+    int32_t *all = api_alloc(&e->api->memory, (*n + count + 1) * sizeof *all);
+    if (!all) return refuse_memory(e->api, error);
+    if (*n) memcpy(all, *ids, *n * sizeof *all);
+    if (count) memcpy(all + *n, more, count * sizeof *all);
+    api_free(&e->api->memory, *ids);
+    *ids = all;
+    *n += count;
+    return true;
+}
+
+/* Ids, and texts among them. */
 static bool add_list(api_embed *e, const json_t *list, api_error *error) {
-    const size_t n = json_array_size(list);
     const int32_t vocab = e->served->model.info.vocab;
-    int32_t *ids = api_alloc(&e->api->memory, (n + 1) * sizeof *ids);
-    bool fine = ids != NULL || refuse_memory(e->api, error);
-    for (size_t i = 0; i < n && fine; i++) {
-        const json_t *id = json_array_get(list, i);
-        const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
-        if (value < 0 || value >= vocab)
+    int32_t *ids = NULL;
+    const int32_t *made;
+    size_t n = 0, count;
+    bool fine = true;
+    for (size_t i = 0; i < json_array_size(list) && fine; i++) {
+        const json_t *part = ask_get_text(json_array_get(list, i));
+        const json_int_t value = json_is_integer(part) ? json_integer_value(part) : -1;
+        const int32_t id = (int32_t)value;
+        if (json_is_string(part))
+            fine = api_model_encode(&e->served->model, json_string_value(part),
+                                    json_string_length(part), MNEM_ENCODE_NO_SPECIAL, &made, &count,
+                                    error) &&
+                   take(e, &ids, &n, made, count, error);
+        else if (value < 0 || value >= vocab)
             fine =
                 api_refuse(error, 400, e->name,
                            "element %zu (from 0) of a list in '%s' must be a token id from 0 to %d",
                            i, e->name, vocab - 1);
         else
-            ids[i] = (int32_t)value;
+            fine = take(e, &ids, &n, &id, 1, error);
     }
     fine = fine && add_ids(e, ids, n, error);
     api_free(&e->api->memory, ids);
     return fine;
 }
 
-/* As `mnem embed` has it: with the tokens that the file puts around a text. */
-static bool add_text(api_embed *e, const json_t *text, api_error *error) {
+/* Parts of type text, joined: llama.cpp's {"content": [{"type": "text", "text": "..."}]}. */
+static bool join_content(api_embed *e, const json_t *content, api_text *text, api_error *error) {
+    const json_t *part;
+    size_t i;
+    if (!json_is_array(content))
+        return api_refuse(error, 400, e->name, "'content' in '%s' must be a list of parts",
+                          e->name);
+    json_array_foreach(content, i, part) {
+        const char *type = json_string_value(json_object_get(part, "type"));
+        const json_t *words = json_object_get(part, "text");
+        if (!type || strcmp(type, "text") != 0 || !json_is_string(words))
+            return api_refuse(error, 400, e->name,
+                              "part %zu (from 0) of 'content' in '%s' is not a text, which alone "
+                              "is supported",
+                              i, e->name);
+        api_put(text, json_string_value(words), json_string_length(words));
+    }
+    return !text->failed || refuse_memory(e->api, error);
+}
+
+/* As `mnem embed` has it: with the tokens that the file puts around a text. An empty text is what
+ * these tokens are. */
+static bool add_words(api_embed *e, const char *words, size_t length, api_error *error) {
     const int32_t *ids;
     size_t n;
-    if (json_is_array(text)) return add_list(e, text, error);
+    if (mnem_tokenizer_encode(e->served->model.tokenizer, words, length, 0, &ids, &n) != MNEM_OK)
+        return refuse_memory(e->api, error);
+    if (n == 0)
+        return api_refuse(error, 400, e->name,
+                          "a text in '%s' is empty: send at least one character", e->name);
+    return add_ids(e, ids, n, error);
+}
+
+static bool add_text(api_embed *e, const json_t *given, api_error *error) {
+    const json_t *text = ask_get_text(given), *content = api_get(given, "content");
+    if (json_is_array(given)) return add_list(e, given, error);
+    if (json_is_object(given) && content) {
+        api_text joined = {.memory = &e->api->memory};
+        const bool fine = join_content(e, content, &joined, error) &&
+                          add_words(e, joined.length ? joined.bytes : "", joined.length, error);
+        api_text_fini(&joined);
+        return fine;
+    }
     if (!json_is_string(text))
         return api_refuse(error, 400, e->name,
                           "'%s' must be a string, a list of token ids, a list of strings, or a "
                           "list of lists of token ids",
                           e->name);
-    if (json_string_length(text) == 0)
-        return api_refuse(error, 400, e->name,
-                          "a text in '%s' is empty: send at least one character", e->name);
-    if (mnem_tokenizer_encode(e->served->model.tokenizer, json_string_value(text),
-                              json_string_length(text), 0, &ids, &n) != MNEM_OK)
-        return refuse_memory(e->api, error);
-    return add_ids(e, ids, n, error);
+    return add_words(e, json_string_value(text), json_string_length(text), error);
 }
 
 static bool read_input(api_embed *e, const json_t *root, api_error *error) {
     const json_t *input = api_get(root, e->name), *first = json_array_get(input, 0);
-    const bool many = json_is_string(first) || json_is_array(first);
+    const bool many = !ask_is_one_prompt(input);
     const size_t n = many ? json_array_size(input) : 1;
     if (!input)
         return api_refuse(error, 400, e->name,

@@ -77,6 +77,7 @@ typedef struct api_limit {
 
 /* A token of a ring; top_count of mnem_token_logprob follow. */
 typedef struct api_ring_token {
+    double ms; /* when it was chosen, by tell_now_ms */
     int32_t id, index, top_count;
     float logprob;
     bool end;
@@ -285,6 +286,8 @@ void api_on_tokenize(void *context, http_exchange *exchange, const http_request 
 void api_on_tokenizer(void *context, http_exchange *exchange, const http_request *request);
 void api_on_detokenize(void *context, http_exchange *exchange, const http_request *request);
 void api_on_template(void *context, http_exchange *exchange, const http_request *request);
+void api_on_chat_count(void *context, http_exchange *exchange, const http_request *request);
+void api_on_responses_count(void *context, http_exchange *exchange, const http_request *request);
 void api_on_count(void *context, http_exchange *exchange, const http_request *request);
 void api_on_version(void *context, http_exchange *exchange, const http_request *request);
 void api_on_ollama_version(void *context, http_exchange *exchange, const http_request *request);

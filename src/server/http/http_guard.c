@@ -42,6 +42,14 @@ static bool same_origin(const http_head *head, const char *origin) {
     return host && colon && strcasecmp(colon + 3, host) == 0;
 }
 
+/* A page of this machine. */
+static bool is_here(const char *origin) {
+    const char *host = strstr(origin, "://");
+    if (!host) return false;
+    host += 3;
+    return is_host(host, "localhost") || is_host(host, "[::1]") || is_loopback(host);
+}
+
 int http__guard_origin(const http_server *server, const http_head *head, char *origin,
                        const char **why) {
     const char *value = http__head_value(head, "origin"), *allowed = server->options.cors;
@@ -50,7 +58,9 @@ int http__guard_origin(const http_server *server, const http_head *head, char *o
     *why =
         "requests from pages of this origin are not allowed: start the server with --cors ORIGIN";
     if (!allowed || strlen(value) >= HTTP_KEY_MAX) return 403;
-    if (strcmp(allowed, "*") != 0 && strcasecmp(allowed, value) != 0) return 403;
+    if (strcmp(allowed, "*") != 0 && strcasecmp(allowed, value) != 0 &&
+        !(strcmp(allowed, "localhost") == 0 && is_here(value)))
+        return 403;
     strcpy(origin, value);
     return 0;
 }

@@ -329,7 +329,8 @@ static const tool_option options[] = {
     {"alias", 'a', "NAME", TOOL_VALUE_TEXT, AT(alias), .also = "served-model-name",
      .help = "model name for clients (default: the name of its file)"},
     {"cors", 0, "ORIGIN", TOOL_VALUE_TEXT, AT(cors),
-     .help = "allow requests from browser pages of ORIGIN (https://example.com, or * for all)"},
+     .help = "allow requests from browser pages of ORIGIN (https://example.com; localhost: of this "
+             "machine, any port; * for all)"},
     {"metrics-compat", 0, "NAMES", TOOL_VALUE_CHOICE, AT(metrics), .choices = "mnem vllm",
      .help =
          "names of the metrics in /metrics: mnem, or vllm: the same metrics also by vLLM's names "
