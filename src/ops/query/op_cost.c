@@ -204,7 +204,8 @@ static uint64_t attention_products(const mnem_op_desc *d, const mnem_kv_sequence
 
 /* Scores and values of whole sequences; going back makes scores again, and four gradients. */
 static uint64_t causal_products(const mnem_op_desc *d, uint64_t tokens, uint64_t products) {
-    return products * tokens * ((uint64_t)d->sequence + 1) / 2 * elements(&d->in[0], 1);
+    const uint64_t sequence = mnem__min_u64((uint64_t)d->sequence, tokens);
+    return products * tokens * (sequence + 1) / 2 * elements(&d->in[0], 1);
 }
 
 static uint64_t loss_products(const mnem_op_desc *d, uint64_t tokens) {

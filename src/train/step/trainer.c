@@ -413,9 +413,9 @@ mnem_status mnem_trainer_evaluate(mnem_trainer *t, const mnem_train_source *sour
     return MNEM_OK;
 }
 
-/* One sequence runs, whatever the micro-batch; what follows count can't be seen by what is before.
- * Only the row behind the last token becomes logits, by an operator of its own: the graphs make a
- * loss of each row, and never keep the vocabulary's numbers. */
+/* The pass computes the count tokens only, whatever the micro-batch and the sequence's length. Only
+ * the last token's row becomes logits, by an operator of its own: the graphs reduce each row to a
+ * loss and don't keep the logits. */
 mnem_status mnem_trainer_logits(mnem_trainer *t, const int32_t *ids, int32_t count, float *logits) {
     const int32_t sequence = t->setup.o.sequence;
     mnem_graph_tensor_info last;
@@ -426,12 +426,11 @@ mnem_status mnem_trainer_logits(mnem_trainer *t, const int32_t *ids, int32_t cou
     MNEM__TRY(check_ids(t, ids, count, 0));
     const bool brief = count <= t->graphs.brief_sequence;
     const mnem__train_graph *graph = brief ? &t->graphs.brief : &t->graphs.forward;
-    const int32_t tokens = brief ? t->graphs.brief_sequence : sequence;
-    for (int32_t i = 0; i < tokens; i++) {
-        t->tables.ids[i] = i < count ? ids[i] : 0;
+    for (int32_t i = 0; i < count; i++) {
+        t->tables.ids[i] = ids[i];
         t->tables.targets[i] = -1;
     }
-    MNEM__TRY(run_graph(t, graph, tokens, NULL, -1,
+    MNEM__TRY(run_graph(t, graph, count, NULL, -1,
                         &(mnem_graph_args){.ids = t->tables.ids, .targets = t->tables.targets}));
     mnem_graph_tensor_get(graph->graph, graph->last, &last);
     const uint8_t *row = (uint8_t *)bound(t, MNEM__PART_ACTIVATIONS) + last.offset +
