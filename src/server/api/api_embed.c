@@ -38,6 +38,7 @@ struct api_embed {
     int32_t dimensions;      /* that are told */
     int32_t tries;           /* that found too few pages while nobody ran */
     bool base64, called, over;
+    ask_keep keep;
     float *vector; /* [embd] */
     api_text out;
     /* Under the lock: what came of the call. */
@@ -61,7 +62,8 @@ static bool read_fields(const json_t *root, api_embed *e, api_error *error) {
     const int32_t embd = e->served->transformer.embd;
     const char *encoding = "float";
     int64_t dimensions = embd;
-    if (!api_get_text(root, "encoding_format", &encoding, error) ||
+    if ((e->form != EMBED_V1 && !ask_read_keep(root, &e->keep, error)) ||
+        !api_get_text(root, "encoding_format", &encoding, error) ||
         !api_get_bool(root, "truncate", &e->truncate, error) ||
         !api_get_whole(root, "dimensions", 1, embd, &dimensions, error))
         return false;
@@ -179,8 +181,11 @@ static bool read_input(api_embed *e, const json_t *root, api_error *error) {
 
 /* All its texts are vectors, or it has failed: the model may go before its client has read all. */
 static void let_go(api_embed *e) {
-    if (e->served) api_served_leave(e->api, e->served);
+    if (!e->served) return;
+    api_slot *slot = e->served->slot;
+    api_served_leave(e->api, e->served);
     e->served = NULL;
+    if (e->keep.said) api_keep(e->api, slot, e->keep.seconds);
 }
 
 static void embed_free(api_embed *e) {

@@ -89,6 +89,15 @@ void api_served_leave(api *a, api_served *s) {
     count_users(a, s, -1);
 }
 
+/* What is known of it from now on. */
+static void note_file(api_slot *slot) {
+    const api_file *file = &slot->served->file;
+    slot->listing.file_bytes = file->bytes;
+    slot->listing.modified = file->modified;
+    slot->listing.modified_part = file->modified_part;
+    api_served_known(slot->served, &slot->listing.known);
+}
+
 /* ---- the list ---- */
 
 static mnem_status open_one(api *a) {
@@ -108,7 +117,7 @@ static mnem_status open_one(api *a) {
     a->slot->listing.name = o->name;
     a->slot->use.state = API_MODEL_LOADED;
     a->slot->served = s;
-    api_served_known(s, &a->slot->listing.known);
+    note_file(a->slot);
     return status;
 }
 
@@ -202,7 +211,7 @@ void api_model_begin(api *a, int32_t index, const api_loaded *loaded) {
     slot->served = s;
     slot->loads++;
     *slot->failure = 0;
-    api_served_known(s, &slot->listing.known);
+    note_file(slot);
     set_state(a, slot, API_MODEL_LOADED);
     api_unpark(a, slot);
 }
