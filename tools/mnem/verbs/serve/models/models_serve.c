@@ -401,12 +401,11 @@ static void take_down(models_all *v) {
     while (models_step(v)) {
     }
     http_server_destroy(s->http);
+    api_destroy(s->api); /* first: what is left of requests needs the models */
     for (int32_t i = 0; i < v->list.count && v->model; i++) {
-        if (v->model[i].loaded) (void)api_model_end(s->api, i);
         models_unload(&v->model[i], false);
         models_drop_cache(&v->model[i]);
     }
-    api_destroy(s->api);
     models_next_release(v);
     if (v->reserve_charged)
         mnem_ledger_release(ledger, MNEM_KIND_RUNTIME, "reserve", v->reserve_bytes);
