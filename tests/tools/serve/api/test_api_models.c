@@ -1,5 +1,5 @@
-/* test_api_models.c: several models in one server: lists, requests that wait for a model, loading and
- * unloading, who keeps a model. */
+/* test_api_models.c: several models in one server: lists, requests that wait for a model, loading
+ * and unloading, who keeps a model. */
 #include "kit/kit.h"
 
 #include <stdio.h>
@@ -64,11 +64,13 @@ static api_model_use use_of(int32_t index) {
 
 static void lists_have_every_model_and_its_state(void **state) {
     (void)state;
+    api_model_know(serve->api, 0, NULL, 99, 500, 700);
     fake_load(&fake, 1);
     assert_int_equal(get("/v1/models"), 200);
     assert_true(has("\"id\":\"first\""));
-    assert_true(has("\"status\":{\"value\":\"unloaded\"},\"bytes\":0,\"file_bytes\":1000,"
-                    "\"pin\":false,\"idle_seconds\":60,\"requests\":0,\"waiting\":0}"));
+    assert_true(
+        has("\"status\":{\"value\":\"unloaded\"},\"bytes\":700,\"file_bytes\":1000,"
+            "\"pin\":false,\"least_bytes\":500,\"idle_seconds\":60,\"requests\":0,\"waiting\":0}"));
     assert_true(has("\"status\":{\"value\":\"loaded\"},\"bytes\":1048576"));
     assert_true(has("\"pin\":true,\"least_bytes\":4096"));
     assert_int_equal(get("/models"), 200);

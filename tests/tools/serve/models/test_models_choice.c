@@ -1,4 +1,4 @@
-/* test_models_choice.c: which models make room and how many bytes each takes, for random numbers. */
+/* test_models_choice.c: which models make room, and how many bytes each takes, for random ones. */
 #include "kit/kit.h"
 #include "kit/kit_random.h"
 #include "verbs/serve/models/models_choice.h"

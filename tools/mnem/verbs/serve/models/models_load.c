@@ -161,6 +161,14 @@ static void take_down(models_one *m) {
     malloc_trim(0); /* its small blocks: the next model's bytes are counted anew */
 }
 
+/* While nothing is lent to requests: what they kept of a model that has gone is charged again. */
+static mnem_status charge_next(models_all *v) {
+    api_plan_begin(v->s->api);
+    const mnem_status status = models_next_charge(v);
+    api_plan_end(v->s->api);
+    return status;
+}
+
 static mnem_status load(models_one *m) {
     models_all *v = m->of;
     const bool is_new = models_file_is_new(m);
@@ -171,9 +179,11 @@ static mnem_status load(models_one *m) {
     if (status == MNEM_OK) {
         if (is_new) m->tables_bytes = tables;
         m->served.stage.options = m->options;
+        api_plan_begin(v->s->api);
         if (is_new) status = models_plan_again(m);
+        api_plan_end(v->s->api);
     }
-    const mnem_status charged = models_next_charge(v);
+    const mnem_status charged = charge_next(v);
     if (status == MNEM_OK) status = charged;
     if (status == MNEM_OK) status = create(m);
     if (status == MNEM_OK) load_cache(m);
@@ -187,7 +197,7 @@ mnem_status models_load(models_one *m) {
         m->failed = status == MNEM_CANCELLED ? MNEM_OK : status;
         snprintf(m->failure, sizeof m->failure, "%s", mnem_last_error());
         take_down(m);
-        (void)models_next_charge(v);
+        (void)charge_next(v);
         return status;
     }
     m->failed = MNEM_OK;
@@ -222,4 +232,5 @@ void models_unload(models_one *m, bool save) {
     keep_history(m);
     take_down(m);
     m->loaded = m->leaving = false;
+    (void)charge_next(m->of);
 }

@@ -110,14 +110,27 @@ static mnem_status plan_alone(models_one *m, uint64_t share, uint64_t *own) {
     return status;
 }
 
-/* Whether a plan is as good as another one: a little slower may be worth less memory, but not by
- * reading weights from disk that the other holds. */
-static bool is_as_fast(const mnem_engine_plan *p, const mnem_engine_plan *as) {
-    return p->predicted_seconds <= as->predicted_seconds * same &&
-           p->bytes_streamed_per_pass <= as->bytes_streamed_per_pass;
+static int32_t at_most(int32_t a, int32_t b) {
+    return a < b ? a : b;
 }
 
-/* The least share in which the plan is as fast as the one that is there; it is in (low, high]. */
+/* Of recurrent layers: a state for each conversation that runs, and one of earlier positions for
+ * each that is kept, since those are what stays of a conversation while the model is unloaded. */
+static bool has_states(const served_model *s, const mnem_engine_plan *p,
+                       const mnem_engine_plan *as) {
+    return p->states >= at_most(as->states, s->parallel) &&
+           p->snapshots >= at_most(as->snapshots, p->sequences);
+}
+
+/* Whether a plan is as good as another one: a little slower may be worth less memory, but not by
+ * reading weights from disk that the other holds. */
+static bool is_as_good(const served_model *s, const mnem_engine_plan *p,
+                       const mnem_engine_plan *as) {
+    return p->predicted_seconds <= as->predicted_seconds * same &&
+           p->bytes_streamed_per_pass <= as->bytes_streamed_per_pass && has_states(s, p, as);
+}
+
+/* The least share in which the plan is as good as the one that is there; it is in (low, high]. */
 static uint64_t least_share(models_one *m, uint64_t low, uint64_t high) {
     const mnem_engine_plan whole = m->served.stage.plan;
     const uint64_t near = high / 128 + (64 << 10);
@@ -125,7 +138,7 @@ static uint64_t least_share(models_one *m, uint64_t low, uint64_t high) {
         const uint64_t middle = low + (high - low) / 2;
         uint64_t own;
         const bool fits = plan_in(m, middle, &own) == MNEM_OK;
-        if (fits && is_as_fast(&m->served.stage.plan, &whole))
+        if (fits && is_as_good(&m->served, &m->served.stage.plan, &whole))
             high = middle;
         else
             low = middle;
@@ -178,6 +191,9 @@ static mnem_status settle(models_one *m) {
     o->shares_reserve = true;
     if (status == MNEM_OK) status = plan_alone(m, m->bytes - m->tables_bytes, &own);
     if (status == MNEM_OK) m->bytes = m->tables_bytes + own;
+    if (m->api)
+        api_model_know(m->of->s->api, m->index, m->api, m->served.stage.plan.context,
+                       m->least_bytes, m->bytes);
     m->options = *o;
     models_close(m);
     return status;

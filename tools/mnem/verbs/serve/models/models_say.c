@@ -102,11 +102,11 @@ static json_t *model_json(const models_one *m) {
         json_object_set_new(o, "error", json_string(m->failure));
         return o;
     }
-    json_t *more = json_pack("{s:I, s:I, s:I, s:i, s:i, s:I, s:b}", "bytes", (json_int_t)m->bytes,
-                             "least_bytes", (json_int_t)m->least_bytes, "table_bytes",
-                             (json_int_t)m->tables_bytes, "parallel", m->served.parallel, "context",
-                             p->context, "kv_tokens", (json_int_t)p->pages * p->page_tokens,
-                             "streamed", p->streamed);
+    json_t *more = json_pack(
+        "{s:I, s:I, s:I, s:I, s:i, s:i, s:I, s:b}", "bytes", (json_int_t)m->bytes, "least_bytes",
+        (json_int_t)m->least_bytes, "whole_bytes", (json_int_t)m->whole_bytes, "table_bytes",
+        (json_int_t)m->tables_bytes, "parallel", m->served.parallel, "context", p->context,
+        "kv_tokens", (json_int_t)p->pages * p->page_tokens, "streamed", p->streamed);
     json_object_update(o, more);
     json_decref(more);
     return o;
