@@ -266,9 +266,6 @@ uint64_t api_random(api *a) {
 }
 
 static void set_defaults(api_options *o) {
-    const mnem_sampler_options usual = mnem_sampler_usual();
-    static const mnem_sampler_options none;
-    if (memcmp(&o->sampler, &none, sizeof none) == 0) o->sampler = usual;
     if (!o->memory_bytes) o->memory_bytes = 8 << 20;
     if (!o->json_bytes) o->json_bytes = 16 << 20;
     if (!o->template_bytes) o->template_bytes = 8 << 20;
@@ -298,18 +295,8 @@ mnem_status api_create(const api_options *options, api **made) {
     a->memory.bytes = a->options.memory_bytes;
     a->started = (int64_t)time(NULL);
     pthread_mutex_init(&a->lock, NULL);
-    const api_model_options model = {.model = options->model,
-                                     .tokenizer = options->tokenizer,
-                                     .name = options->name,
-                                     .template = options->template,
-                                     .template_args = options->template_args,
-                                     .template_bytes = a->options.template_bytes};
-    mnem_status status = api_model_open(&model, &a->model);
-    if (status == MNEM_OK) status = mnem_model_transformer(options->model, &a->transformer);
-    if (status == MNEM_OK)
-        status = mnem_token_set_create(options->tokenizer, a->model.end, &a->model.tokens);
+    mnem_status status = api_slots_open(a);
     if (status == MNEM_OK) status = charge(a);
-    if (status == MNEM_OK) api_file_read(options->model, options->tokenizer, &a->file);
     if (status == MNEM_OK) api_json_install();
     if (status == MNEM_OK)
         *made = a;
@@ -320,6 +307,8 @@ mnem_status api_create(const api_options *options, api **made) {
 
 void api_destroy(api *a) {
     if (!a) return;
+    for (int32_t i = 0; i < a->slots; i++) /* gone already */
+        if (a->slot[i].served) a->slot[i].served->scheduler = NULL;
     while (a->jobs) {
         api_job *job = a->jobs;
         job->exchange = NULL;
@@ -328,7 +317,7 @@ void api_destroy(api *a) {
         api_job_gone(job);
     }
     api_embeds_drop(a);
-    api_model_close(&a->model);
+    api_slots_close(a);
     reserve_fini(&a->templates);
     reserve_fini(&a->grammars);
     if (a->charged) mnem_ledger_release(a->options.ledger, MNEM_KIND_HOST, tag, a->charged);
@@ -337,13 +326,14 @@ void api_destroy(api *a) {
 }
 
 int32_t api_end_token(const api *a) {
-    return a->model.end;
+    return a->slot->served ? api_served_end_token(a->slot->served) : -1;
 }
 
 void api_begin(api *a, http_server *server, mnem_scheduler *scheduler, int32_t context) {
     a->server = server;
-    a->scheduler = scheduler;
-    a->model.context = context;
+    if (a->options.model_count) return;
+    a->slot->served->scheduler = scheduler;
+    a->slot->served->model.context = context;
 }
 
 void api_drain(api *a) {

@@ -183,9 +183,9 @@ static void put_process(const api *a, open_metrics *out) {
 static void put_all(const api *a, const mnem_scheduler_stats *stats, open_metrics *out) {
     for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++)
         put_metric(&metrics[i], "mnem_", metrics[i].name, stats, out);
-    if (a->scheduler) put_pages(stats, out);
+    if (a->slot->served->scheduler) put_pages(stats, out);
     put_aside(stats, out);
-    if (a->scheduler) put_usage(stats, "mnem_", out);
+    if (a->slot->served->scheduler) put_usage(stats, "mnem_", out);
     put_ends(stats, "mnem_", "finished_reason", out);
     put_accounts(a->options.ledger, false, out);
     put_accounts(a->options.ledger, true, out);
@@ -193,7 +193,7 @@ static void put_all(const api *a, const mnem_scheduler_stats *stats, open_metric
     if (a->options.metrics_vllm) {
         for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++)
             if (metrics[i].vllm) put_metric(&metrics[i], "vllm:", metrics[i].vllm, stats, out);
-        if (a->scheduler) put_usage(stats, "vllm:", out);
+        if (a->slot->served->scheduler) put_usage(stats, "vllm:", out);
         put_ends(stats, "vllm:", "finished_reason", out);
     }
     open_metrics_end(out);
@@ -208,7 +208,8 @@ void api_on_metrics(void *context, http_exchange *exchange, const http_request *
     api_text text = {.memory = &a->memory};
     mnem_scheduler_stats stats = {0};
     (void)request;
-    if (a->scheduler) mnem_scheduler_stats_get(a->scheduler, &stats);
+    const mnem_scheduler *scheduler = a->slot->served->scheduler;
+    if (scheduler) mnem_scheduler_stats_get(scheduler, &stats);
     put_all(a, &stats, &(open_metrics){.put = put_text, .context = &text});
     api_answer_text(a, exchange, 200, OPEN_METRICS_CONTENT_TYPE, &text);
 }

@@ -39,8 +39,8 @@ void api_on_version(void *context, http_exchange *exchange, const http_request *
 
 /* ---- lists of models ---- */
 
-static void put_details(const api *a, api_text *text) {
-    const api_file *f = &a->file;
+static void put_details(const api_served *s, api_text *text) {
+    const api_file *f = &s->file;
     const size_t n = strlen(f->architecture);
     api_format(text,
                ",\"details\":{\"parent_model\":\"\",\"format\":\"%s\",\"family\":", f->format);
@@ -51,24 +51,25 @@ static void put_details(const api *a, api_text *text) {
                f->level);
 }
 
-static void put_names(const api *a, api_text *text) {
+static void put_names(const api_served *s, api_text *text) {
     api_say(text, "{\"name\":");
-    tell_put_tagged(text, a->model.name);
+    tell_put_tagged(text, s->model.name);
     api_say(text, ",\"model\":");
-    tell_put_tagged(text, a->model.name);
+    tell_put_tagged(text, s->model.name);
 }
 
 void api_on_tags(void *context, http_exchange *exchange, const http_request *request) {
     api *a = context;
     api_text text = {.memory = &a->memory};
+    const api_served *s = a->slot->served;
     (void)request;
     if (!is_there(a, exchange)) return;
     api_say(&text, "{\"models\":[");
-    put_names(a, &text);
+    put_names(s, &text);
     api_say(&text, ",\"modified_at\":");
-    tell_put_time(&text, a->file.modified, a->file.modified_part);
-    api_format(&text, ",\"size\":%" PRIu64 ",\"digest\":\"%s\"", a->file.bytes, a->file.digest);
-    put_details(a, &text);
+    tell_put_time(&text, s->file.modified, s->file.modified_part);
+    api_format(&text, ",\"size\":%" PRIu64 ",\"digest\":\"%s\"", s->file.bytes, s->file.digest);
+    put_details(s, &text);
     api_say(&text, "}]}");
     api_answer_text(a, exchange, 200, type_json, &text);
 }
@@ -79,32 +80,33 @@ void api_on_running(void *context, http_exchange *exchange, const http_request *
     api *a = context;
     api_text text = {.memory = &a->memory};
     mnem_ledger_info ledger;
+    const api_served *s = a->slot->served;
     (void)request;
     if (!is_there(a, exchange)) return;
     mnem_ledger_info_get(a->options.ledger, &ledger);
     api_say(&text, "{\"models\":[");
-    put_names(a, &text);
+    put_names(s, &text);
     api_format(&text,
                ",\"size\":%" PRIu64 ",\"digest\":\"%s\",\"expires_at\":\"%s\",\"size_vram\":0,"
                "\"context_length\":%d",
-               ledger.bytes_live, a->file.digest, never, a->model.context);
-    put_details(a, &text);
+               ledger.bytes_live, s->file.digest, never, s->model.context);
+    put_details(s, &text);
     api_say(&text, "}]}");
     api_answer_text(a, exchange, 200, type_json, &text);
 }
 
 /* ---- one model ---- */
 
-static void put_capabilities(const api *a, api_text *text) {
-    const bool generates = !a->transformer.encoder;
+static void put_capabilities(const api_served *s, api_text *text) {
+    const bool generates = !s->transformer.encoder;
     const struct {
         const char *name;
         bool has;
     } all[] = {{"completion", generates},
-               {"tools", generates && a->model.writes_tools},
-               {"thinking", generates && a->model.thinks},
-               {"insert", generates && api_fim_is(&a->model.fim)},
-               {"embedding", a->options.pooling || a->transformer.pooling}};
+               {"tools", generates && s->model.writes_tools},
+               {"thinking", generates && s->model.thinks},
+               {"insert", generates && api_fim_is(&s->model.fim)},
+               {"embedding", s->pooling || s->transformer.pooling}};
     bool any = false;
     api_say(text, "\"capabilities\":[");
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -133,14 +135,14 @@ static void put_value(const mnem_value *value, api_text *text) {
 }
 
 /* The file's keys but the template, which has a member of its own. */
-static void put_keys(const api *a, api_text *text) {
+static void put_keys(const api_served *s, api_text *text) {
     static const char chat[] = "tokenizer.chat_template";
     mnem_model_info info;
     mnem_text key;
     mnem_value value;
-    mnem_model_info_get(a->model.model, &info);
+    mnem_model_info_get(s->model.model, &info);
     api_format(text, ",\"model_info\":{\"general.parameter_count\":%" PRIu64, info.parameters);
-    for (uint32_t i = 0; mnem_model_key_get(a->model.model, i, &key, &value); i++) {
+    for (uint32_t i = 0; mnem_model_key_get(s->model.model, i, &key, &value); i++) {
         if (strcmp(key.bytes, chat) == 0 || strcmp(key.bytes, "general.parameter_count") == 0)
             continue;
         api_say(text, ",");
@@ -151,46 +153,46 @@ static void put_keys(const api *a, api_text *text) {
     api_say(text, "}");
 }
 
-static void put_parameters(const api *a, api_text *text) {
-    const mnem_sampler_options *s = &a->options.sampler;
+static void put_parameters(const api_served *served, api_text *text) {
+    const mnem_sampler_options *s = &served->sampler;
     api_format(text,
                ",\"parameters\":\"num_ctx %d\\ntemperature %g\\ntop_k %d\\ntop_p %g\\nmin_p %g\\n"
                "repeat_penalty %g\\nrepeat_last_n %d\"",
-               a->model.context, (double)s->temperature, s->top_k, (double)s->top_p,
+               served->model.context, (double)s->temperature, s->top_k, (double)s->top_p,
                (double)s->min_p, (double)s->repeat_penalty, s->repeat_last);
 }
 
-static void put_license(const api *a, api_text *text) {
+static void put_license(const api_served *s, api_text *text) {
     mnem_value value;
-    if (!mnem_model_key_find(a->model.model, "general.license", &value) ||
+    if (!mnem_model_key_find(s->model.model, "general.license", &value) ||
         value.type != MNEM_VALUE_STRING)
         return;
     api_say(text, ",\"license\":");
     api_quote(text, value.text.bytes, value.text.length);
 }
 
-static void put_model(const api *a, api_text *text) {
+static void put_model(const api_served *s, api_text *text) {
     api_say(text, "{");
-    put_capabilities(a, text);
+    put_capabilities(s, text);
     api_say(text, ",\"modelfile\":\"FROM ");
-    api_escape(text, a->model.name, strlen(a->model.name));
+    api_escape(text, s->model.name, strlen(s->model.name));
     api_say(text, "\"");
-    put_parameters(a, text);
-    put_license(a, text);
+    put_parameters(s, text);
+    put_license(s, text);
     api_say(text, ",\"template\":");
-    api_quote(text, a->model.template_text.bytes, a->model.template_text.length);
-    put_details(a, text);
-    put_keys(a, text);
+    api_quote(text, s->model.template_text.bytes, s->model.template_text.length);
+    put_details(s, text);
+    put_keys(s, text);
     api_say(text, ",\"modified_at\":");
-    tell_put_time(text, a->file.modified, a->file.modified_part);
+    tell_put_time(text, s->file.modified, s->file.modified_part);
     api_say(text, "}");
 }
 
 /* "name" is what "model" was called before. */
-static bool read_name(const api *a, const json_t *root, api_error *error) {
+static bool read_name(api *a, const json_t *root, api_slot **slot, api_error *error) {
     const char *name = NULL;
     return api_get_text(root, "name", &name, error) && api_get_text(root, "model", &name, error) &&
-           api_check_model(a, name, error);
+           api_pick_name(a, name, slot, error);
 }
 
 void api_on_show(void *context, http_exchange *exchange, const http_request *request) {
@@ -198,23 +200,25 @@ void api_on_show(void *context, http_exchange *exchange, const http_request *req
     api_error error = {0};
     api_json json = {0};
     api_text text = {.memory = &a->memory};
+    api_slot *slot = NULL;
     if (!is_there(a, exchange)) return;
     const bool fine =
         api_json_open(&json, request->body, request->body_bytes, a->options.json_bytes, &error) &&
-        read_name(a, json.root, &error);
+        read_name(a, json.root, &slot, &error);
     api_json_close(&json);
     if (!fine) {
         api_answer_error(a, exchange, &error, API_OLLAMA);
         return;
     }
-    put_model(a, &text);
+    put_model(slot->served, &text);
     api_answer_text(a, exchange, 200, type_json, &text);
 }
 
 /* ---- loading, and what writes models ---- */
 
 /* The one model is there for as long as the server is. */
-void api_ollama_loaded(api *a, http_exchange *exchange, const ask_request *ask, api_error *error) {
+void api_ollama_loaded(api *a, http_exchange *exchange, const ask_request *ask,
+                       const api_slot *slot, api_error *error) {
     api_text text = {.memory = &a->memory};
     struct timespec now;
     if (ask->keep_none) {
@@ -225,7 +229,7 @@ void api_ollama_loaded(api *a, http_exchange *exchange, const ask_request *ask, 
     }
     clock_gettime(CLOCK_REALTIME, &now);
     api_say(&text, "{\"model\":");
-    tell_put_tagged(&text, a->model.name);
+    tell_put_tagged(&text, slot->listing.name);
     api_say(&text, ",\"created_at\":");
     tell_put_time(&text, (int64_t)now.tv_sec, (int32_t)now.tv_nsec);
     api_say(&text, ask->form == ASK_OLLAMA_CHAT

@@ -36,14 +36,15 @@ void api_on_ready(void *context, http_exchange *exchange, const http_request *re
 
 /* ---- models ---- */
 
-static void put_model(api *a, api_text *text) {
-    const mnem_transformer *t = &a->transformer;
+static void put_model(const api *a, const api_slot *slot, api_text *text) {
+    const api_served *s = slot->served;
+    const mnem_transformer *t = &s->transformer;
     api_say(text, "{\"id\":");
-    api_quote(text, a->model.name, strlen(a->model.name));
+    api_quote(text, s->model.name, strlen(s->model.name));
     api_format(text,
                ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"mnem\",\"max_model_len\":%d,"
                "\"meta\":{\"n_vocab\":%d,\"n_ctx_train\":%d,\"n_embd\":%d,\"n_layer\":%d}}",
-               (long long)a->started, a->model.context, a->model.info.vocab, t->context, t->embd,
+               (long long)a->started, s->model.context, s->model.info.vocab, t->context, t->embd,
                t->layers);
 }
 
@@ -65,12 +66,18 @@ void api_on_models(void *context, http_exchange *exchange, const http_request *r
         return;
     }
     if (all) api_say(&text, "{\"object\":\"list\",\"data\":[");
-    put_model(a, &text);
+    put_model(a, all ? a->slot : api_find_model(a, name), &text);
     if (all) api_say(&text, "]}");
     api_answer_text(a, exchange, 200, type_json, &text);
 }
 
 /* ---- settings ---- */
+
+/* NULL: it is answered that it isn't there. */
+static const api_served *served_of(api *a, http_exchange *exchange, const http_request *request) {
+    (void)request;
+    return is_loaded(a, exchange) ? a->slot->served : NULL;
+}
 
 static void put_sampler(const mnem_sampler_options *s, api_text *text) {
     api_format(text,
@@ -90,28 +97,28 @@ void api_on_props(void *context, http_exchange *exchange, const http_request *re
     api_text text = {.memory = &a->memory};
     mnem_ledger_info ledger;
     mnem_scheduler_stats stats;
-    (void)request;
-    if (!is_loaded(a, exchange)) return;
+    const api_served *s = served_of(a, exchange, request);
+    if (!s) return;
     mnem_ledger_info_get(a->options.ledger, &ledger);
-    mnem_scheduler_stats_get(a->scheduler, &stats);
+    mnem_scheduler_stats_get(s->scheduler, &stats);
     api_format(&text, "{\"default_generation_settings\":{\"n_ctx\":%d,\"params\":{",
-               a->model.context);
-    put_sampler(&a->options.sampler, &text);
+               s->model.context);
+    put_sampler(&s->sampler, &text);
     api_format(&text, "}},\"total_slots\":%d,\"model_alias\":", stats.running_most);
-    api_quote(&text, a->model.name, strlen(a->model.name));
+    api_quote(&text, s->model.name, strlen(s->model.name));
     api_say(&text, ",\"chat_template\":");
-    api_quote(&text, a->model.template_text.bytes, a->model.template_text.length);
+    api_quote(&text, s->model.template_text.bytes, s->model.template_text.length);
     api_format(&text,
                ",\"chat_template_caps\":{\"supports_tools\":%s,\"supports_thinking\":%s},"
                "\"modalities\":{\"vision\":false,\"audio\":false},\"budget_bytes\":%" PRIu64
                ",\"live_bytes\":%" PRIu64 ",\"truncate\":%s,\"build_info\":\"mnem\"}",
-               a->model.writes_tools ? "true" : "false", a->model.thinks ? "true" : "false",
+               s->model.writes_tools ? "true" : "false", s->model.thinks ? "true" : "false",
                ledger.budget_bytes, ledger.bytes_live, a->options.truncate ? "true" : "false");
     api_answer_text(a, exchange, 200, type_json, &text);
 }
 
-static void put_token(const api *a, const char *key, int32_t id, api_text *text) {
-    const mnem_text piece = mnem_tokenizer_piece(a->model.tokenizer, id, true);
+static void put_token(const api_served *s, const char *key, int32_t id, api_text *text) {
+    const mnem_text piece = mnem_tokenizer_piece(s->model.tokenizer, id, true);
     api_format(text, ",\"%s\":", key);
     if (id < 0)
         api_say(text, "null");
@@ -123,17 +130,17 @@ static void put_token(const api *a, const char *key, int32_t id, api_text *text)
 void api_on_tokenizer(void *context, http_exchange *exchange, const http_request *request) {
     api *a = context;
     api_text text = {.memory = &a->memory};
-    (void)request;
-    if (!is_loaded(a, exchange)) return;
-    const mnem_tokenizer_info *info = &a->model.info;
+    const api_served *s = served_of(a, exchange, request);
+    if (!s) return;
+    const mnem_tokenizer_info *info = &s->model.info;
     api_format(&text, "{\"tokenizer_class\":\"mnem\",\"vocab_size\":%d,\"model_max_length\":%d",
-               info->vocab, a->model.context);
-    put_token(a, "bos_token", info->bos, &text);
-    put_token(a, "eos_token", info->eos, &text);
-    put_token(a, "unk_token", info->unk, &text);
-    put_token(a, "pad_token", info->pad, &text);
+               info->vocab, s->model.context);
+    put_token(s, "bos_token", info->bos, &text);
+    put_token(s, "eos_token", info->eos, &text);
+    put_token(s, "unk_token", info->unk, &text);
+    put_token(s, "pad_token", info->pad, &text);
     api_say(&text, ",\"chat_template\":");
-    api_quote(&text, a->model.template_text.bytes, a->model.template_text.length);
+    api_quote(&text, s->model.template_text.bytes, s->model.template_text.length);
     api_say(&text, "}");
     api_answer_text(a, exchange, 200, type_json, &text);
 }
@@ -144,9 +151,9 @@ void api_on_slots(void *context, http_exchange *exchange, const http_request *re
     api *a = context;
     mnem_scheduler_slot slot[SLOTS];
     api_text text = {.memory = &a->memory};
-    (void)request;
-    if (!is_loaded(a, exchange)) return;
-    int32_t n = mnem_scheduler_slots_get(a->scheduler, slot, SLOTS);
+    const api_served *s = served_of(a, exchange, request);
+    if (!s) return;
+    int32_t n = mnem_scheduler_slots_get(s->scheduler, slot, SLOTS);
     if (n > SLOTS) n = SLOTS;
     api_say(&text, "[");
     for (int32_t i = 0; i < n; i++) {
@@ -156,7 +163,7 @@ void api_on_slots(void *context, http_exchange *exchange, const http_request *re
                    "%s{\"id\":%d,\"n_ctx\":%d,\"is_processing\":%s,\"state\":\"%s\",\"id_task\":"
                    "%" PRIu64 ",\"length\":%d,\"prompt_tokens\":%d,\"tokens\":%d,\"pages\":%d,"
                    "\"pages_private\":%d}",
-                   i ? "," : "", i, a->model.context, busy ? "true" : "false",
+                   i ? "," : "", i, s->model.context, busy ? "true" : "false",
                    states[slot[i].state], slot[i].request, slot[i].length, slot[i].prompt_tokens,
                    slot[i].tokens, slot[i].pages, slot[i].pages_private);
     }

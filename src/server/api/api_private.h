@@ -8,7 +8,8 @@
  *     api_pages.c    what a GET answers
  *     api_ollama.c   Ollama's routes that generate nothing
  *     api_metrics.c  numbers for dashboards
- *     api_texts.c    tokens of texts and back */
+ *     api_texts.c    tokens of texts and back
+ *     models/        which models there are, and requests that wait for one */
 #ifndef MNEM_SRC_SERVER_API_API_PRIVATE_H
 #define MNEM_SRC_SERVER_API_API_PRIVATE_H
 
@@ -18,6 +19,25 @@
 #include "server/api/api_model.h"
 #include "server/api/file/api_file.h"
 #include "server/api/tell/tell.h"
+
+/* A loaded model, and what answers its requests. */
+struct api_served {
+    api_model model;
+    api_file file;
+    mnem_transformer transformer;
+    mnem_sampler_options sampler; /* where a request doesn't say */
+    mnem_pooling pooling;         /* of embeddings; 0: the file's */
+    mnem_scheduler *scheduler;    /* NULL: not yet */
+    uint64_t bytes;
+    int32_t users; /* jobs whose answers haven't ended, and embeddings */
+};
+
+/* A listed model. */
+typedef struct api_slot {
+    api_listing listing;
+    api_served *served; /* attached; NULL: it isn't loaded */
+    api_model_state state;
+} api_slot;
 
 enum {
     API_RING = 4096, /* tokens of an answer that wait to be told, at most; a prompt's come beside */
@@ -87,6 +107,7 @@ typedef struct api_embed api_embed; /* api_embed.c */
 typedef struct api_job {
     api_owner owner;
     struct api *api;
+    api_served *served;      /* NULL: its answers have ended */
     http_exchange *exchange; /* NULL: gone */
     struct api_job *next, *before;
     bool preempted; /* under the api's lock: since it was looked at */
@@ -103,14 +124,12 @@ typedef struct api_job {
 struct api {
     api_options options;
     api_memory memory;
-    api_model model;
-    api_file file;
-    mnem_transformer transformer;
+    api_slot *slot; /* [slots] */
+    int32_t slots;
     api_reserve templates, grammars; /* templates: what becomes of a prompt, tokens too */
     uint64_t templates_kept;         /* lent and in use between requests */
     uint64_t charged;                /* of memory and JSON */
     http_server *server;
-    mnem_scheduler *scheduler; /* NULL: not yet */
     bool draining;
     int64_t started;  /* seconds since 1970 began */
     uint64_t numbers; /* for ids and seeds */
@@ -142,14 +161,23 @@ uint64_t api_random(api *a);
 bool api_note(api *a, api_owner *owner);
 
 /* ---- api_start.c ---- */
+void api_job_start(api *a, http_exchange *exchange, const http_request *http, ask_form form);
+
+/* ---- models/api_models.c ---- */
+/* One more, one fewer that uses it: a job, or an embedding. */
+void api_served_join(api *a, api_served *served);
+void api_served_leave(api *a, api_served *served);
+/* Of the options: one that is loaded, or listings. */
+mnem_status api_slots_open(api *a);
+void api_slots_close(api *a);
 /* The model that a name is: NAME, or NAME:latest; NULL: none. name NULL: a request had none. */
-const api_model *api_find_model(const api *a, const char *name);
-/* Whether the name that a request has is one of a model. */
-bool api_check_model(const api *a, const char *name, api_error *error);
+api_slot *api_find_model(const api *a, const char *name);
+/* The loaded model that a body names. */
+bool api_pick(api *a, const json_t *root, api_slot **slot, api_error *error);
+bool api_pick_name(api *a, const char *name, api_slot **slot, api_error *error);
 bool api_check_ready(const api *a, api_error *error);
 /* Whether it has been loaded: numbers of it are known from then on. */
 bool api_check_loaded(const api *a, api_error *error);
-void api_job_start(api *a, http_exchange *exchange, const http_request *http, ask_form form);
 
 /* ---- api_job.c ---- */
 /* The scheduler's calls; context is an api_answer. */
@@ -171,13 +199,14 @@ void api_embeds_drop(api *a);
 /* ---- api_limit.c ---- */
 /* in_thought: the prompt has opened one. unsupported: gets what of the schemas of tools isn't held
  * to, as members of a list of JSON; NULL: nobody wants to know. */
-bool api_limit_make(api *a, const ask_request *ask, bool in_thought, api_text *unsupported,
-                    api_limit *limit, api_error *error);
+bool api_limit_make(api *a, const api_model *model, const ask_request *ask, bool in_thought,
+                    api_text *unsupported, api_limit *limit, api_error *error);
 void api_limit_drop(api *a, api_limit *limit);
 
 /* ---- api_ollama.c ---- */
 /* Answers one that asks for nothing but the model, or sets error. */
-void api_ollama_loaded(api *a, http_exchange *exchange, const ask_request *ask, api_error *error);
+void api_ollama_loaded(api *a, http_exchange *exchange, const ask_request *ask,
+                       const api_slot *slot, api_error *error);
 
 /* ---- routes ---- */
 void api_on_health(void *context, http_exchange *exchange, const http_request *request);
