@@ -47,8 +47,10 @@ static void put_details(const api_served *s, api_text *text) {
     api_quote(text, f->architecture, n);
     api_say(text, ",\"families\":[");
     api_quote(text, f->architecture, n);
-    api_format(text, "],\"parameter_size\":\"%s\",\"quantization_level\":\"%s\"}", f->parameters,
+    api_format(text, "],\"parameter_size\":\"%s\",\"quantization_level\":\"%s\"", f->parameters,
                f->level);
+    api_format(text, ",\"context_length\":%d,\"embedding_length\":%d}", s->model.context,
+               s->transformer.embd);
 }
 
 static void put_names(const api_served *s, api_text *text) {
@@ -56,6 +58,26 @@ static void put_names(const api_served *s, api_text *text) {
     tell_put_tagged(text, s->model.name);
     api_say(text, ",\"model\":");
     tell_put_tagged(text, s->model.name);
+}
+
+static void put_capabilities(const api_served *s, api_text *text) {
+    const bool generates = !s->transformer.encoder;
+    const struct {
+        const char *name;
+        bool has;
+    } all[] = {{"completion", generates},
+               {"tools", generates && s->model.writes_tools},
+               {"thinking", generates && s->model.thinks},
+               {"insert", generates && api_fim_is(&s->model.fim)},
+               {"embedding", s->pooling || s->transformer.pooling}};
+    bool any = false;
+    api_say(text, "\"capabilities\":[");
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (!all[i].has) continue;
+        api_format(text, "%s\"%s\"", any ? "," : "", all[i].name);
+        any = true;
+    }
+    api_say(text, "]");
 }
 
 void api_on_tags(void *context, http_exchange *exchange, const http_request *request) {
@@ -70,6 +92,8 @@ void api_on_tags(void *context, http_exchange *exchange, const http_request *req
     tell_put_time(&text, s->file.modified, s->file.modified_part);
     api_format(&text, ",\"size\":%" PRIu64 ",\"digest\":\"%s\"", s->file.bytes, s->file.digest);
     put_details(s, &text);
+    api_say(&text, ",");
+    put_capabilities(s, &text);
     api_say(&text, "}]}");
     api_answer_text(a, exchange, 200, type_json, &text);
 }
@@ -97,26 +121,6 @@ void api_on_running(void *context, http_exchange *exchange, const http_request *
 
 /* ---- one model ---- */
 
-static void put_capabilities(const api_served *s, api_text *text) {
-    const bool generates = !s->transformer.encoder;
-    const struct {
-        const char *name;
-        bool has;
-    } all[] = {{"completion", generates},
-               {"tools", generates && s->model.writes_tools},
-               {"thinking", generates && s->model.thinks},
-               {"insert", generates && api_fim_is(&s->model.fim)},
-               {"embedding", s->pooling || s->transformer.pooling}};
-    bool any = false;
-    api_say(text, "\"capabilities\":[");
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (!all[i].has) continue;
-        api_format(text, "%s\"%s\"", any ? "," : "", all[i].name);
-        any = true;
-    }
-    api_say(text, "]");
-}
-
 static void put_value(const mnem_value *value, api_text *text) {
     switch (value->type) {
     case MNEM_VALUE_STRING: api_quote(text, value->text.bytes, value->text.length); break;
@@ -134,6 +138,18 @@ static void put_value(const mnem_value *value, api_text *text) {
     }
 }
 
+/* Clients take "ARCHITECTURE.context_length" for what a prompt may have: here that is the server's,
+ * whatever the model was trained for. */
+static void put_key_value(const api_served *s, const char *key, const mnem_value *value,
+                          api_text *text) {
+    static const char context[] = ".context_length";
+    const size_t n = strlen(s->file.architecture);
+    if (strncmp(key, s->file.architecture, n) == 0 && strcmp(key + n, context) == 0)
+        api_format(text, "%d", s->model.context);
+    else
+        put_value(value, text);
+}
+
 /* The file's keys but the template, which has a member of its own. */
 static void put_keys(const api_served *s, api_text *text) {
     static const char chat[] = "tokenizer.chat_template";
@@ -148,7 +164,7 @@ static void put_keys(const api_served *s, api_text *text) {
         api_say(text, ",");
         api_quote(text, key.bytes, key.length);
         api_say(text, ":");
-        put_value(&value, text);
+        put_key_value(s, key.bytes, &value, text);
     }
     api_say(text, "}");
 }
@@ -171,6 +187,14 @@ static void put_license(const api_served *s, api_text *text) {
     api_quote(text, value.text.bytes, value.text.length);
 }
 
+/* Editors look for Ollama's ".Suffix" before they send one: a comment of Jinja names it. */
+static void put_template(const api_served *s, api_text *text) {
+    api_say(text, ",\"template\":\"");
+    if (api_fim_is(&s->model.fim)) api_say(text, "{# .Suffix #}");
+    api_escape(text, s->model.template_text.bytes, s->model.template_text.length);
+    api_say(text, "\"");
+}
+
 static void put_model(const api_served *s, api_text *text) {
     api_say(text, "{");
     put_capabilities(s, text);
@@ -179,8 +203,7 @@ static void put_model(const api_served *s, api_text *text) {
     api_say(text, "\"");
     put_parameters(s, text);
     put_license(s, text);
-    api_say(text, ",\"template\":");
-    api_quote(text, s->model.template_text.bytes, s->model.template_text.length);
+    put_template(s, text);
     put_details(s, text);
     put_keys(s, text);
     api_say(text, ",\"modified_at\":");
@@ -246,4 +269,26 @@ void api_on_write(void *context, http_exchange *exchange, const http_request *re
                "writes none; start mnem serve with the file of another model",
                request->path);
     api_answer_error(context, exchange, &error, API_OLLAMA);
+}
+
+/* Does it ask for a model that is here? Then there is nothing to write. */
+static bool is_here(api *a, const http_request *request) {
+    api_error error = {0};
+    api_json json = {0};
+    const char *name = NULL;
+    const bool is =
+        api_json_open(&json, request->body, request->body_bytes, a->options.json_bytes, &error) &&
+        api_get_text(json.root, "name", &name, &error) &&
+        api_get_text(json.root, "model", &name, &error) && name && api_listed(a, name);
+    api_json_close(&json);
+    return is;
+}
+
+/* One line, which is a stream too. */
+void api_on_pull(void *context, http_exchange *exchange, const http_request *request) {
+    static const char done[] = "{\"status\":\"success\"}\n";
+    if (is_here(context, request))
+        http_respond(exchange, 200, "application/x-ndjson", NULL, done, sizeof done - 1);
+    else
+        api_on_write(context, exchange, request);
 }

@@ -172,6 +172,8 @@ mnem_status api_slots_open(api *a);
 void api_slots_close(api *a);
 /* The model that a name is: NAME, or NAME:latest; NULL: none. name NULL: a request had none. */
 api_slot *api_find_model(const api *a, const char *name);
+/* The same where any other name is none, whatever the server takes. */
+api_slot *api_listed(const api *a, const char *name);
 /* The loaded model that a body names. */
 bool api_pick(api *a, const json_t *root, api_slot **slot, api_error *error);
 bool api_pick_name(api *a, const char *name, api_slot **slot, api_error *error);
@@ -229,5 +231,6 @@ void api_on_tags(void *context, http_exchange *exchange, const http_request *req
 void api_on_running(void *context, http_exchange *exchange, const http_request *request);
 void api_on_show(void *context, http_exchange *exchange, const http_request *request);
 void api_on_write(void *context, http_exchange *exchange, const http_request *request);
+void api_on_pull(void *context, http_exchange *exchange, const http_request *request);
 
 #endif

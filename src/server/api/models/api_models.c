@@ -99,9 +99,12 @@ static bool is_name(const char *listed, const char *name) {
     return !name[n] || strcmp(name + n, tag) == 0;
 }
 
-api_slot *api_find_model(const api *a, const char *name) {
-    if (!a->options.strict_model || !name) return a->slot;
+api_slot *api_listed(const api *a, const char *name) {
     return is_name(a->slot->listing.name, name) ? a->slot : NULL;
+}
+
+api_slot *api_find_model(const api *a, const char *name) {
+    return a->options.strict_model && name ? api_listed(a, name) : a->slot;
 }
 
 bool api_pick_name(api *a, const char *name, api_slot **slot, api_error *error) {
