@@ -38,6 +38,7 @@ struct api_embed {
     int32_t dimensions;      /* that are told */
     int32_t tries;           /* that found too few pages while nobody ran */
     bool base64, called, over;
+    ask_keep keep;
     float *vector; /* [embd] */
     api_text out;
     /* Under the lock: what came of the call. */
@@ -61,7 +62,8 @@ static bool read_fields(const json_t *root, api_embed *e, api_error *error) {
     const int32_t embd = e->served->transformer.embd;
     const char *encoding = "float";
     int64_t dimensions = embd;
-    if (!api_get_text(root, "encoding_format", &encoding, error) ||
+    if ((e->form != EMBED_V1 && !ask_read_keep(root, &e->keep, error)) ||
+        !api_get_text(root, "encoding_format", &encoding, error) ||
         !api_get_bool(root, "truncate", &e->truncate, error) ||
         !api_get_whole(root, "dimensions", 1, embd, &dimensions, error))
         return false;
@@ -185,12 +187,21 @@ static bool read_input(api_embed *e, const json_t *root, api_error *error) {
 
 /* ---- a job's life ---- */
 
+/* All its texts are vectors, or it has failed: the model may go before its client has read all. */
+static void let_go(api_embed *e) {
+    if (!e->served) return;
+    api_slot *slot = e->served->slot;
+    api_served_leave(e->api, e->served);
+    e->served = NULL;
+    if (e->keep.said) api_keep(e->api, slot, e->keep.seconds);
+}
+
 static void embed_free(api_embed *e) {
     api *a = e->api;
     api_embed **at = &a->embeds;
     while (*at && *at != e) at = &(*at)->next;
     if (*at) *at = e->next;
-    if (e->served) api_served_leave(a, e->served);
+    let_go(e);
     api_free(&a->memory, e->ids);
     api_free(&a->memory, e->begin);
     api_free(&a->memory, e->vector);
@@ -249,6 +260,7 @@ static void call_next(api *a, const api_served *served) {
     e->called = false;
     api_refuse(&error, 503, NULL, "the server is shutting down and accepts no new requests");
     fail(e, &error);
+    let_go(e);
     call_next(a, served);
 }
 
@@ -381,9 +393,11 @@ void api_embed_go_on(api_embed *e) {
     const bool done = e->done;
     pthread_mutex_unlock(&a->lock);
     if (!done || !e->called) return;
+    const api_served *served = e->served;
     e->called = false;
     if (!e->over) take_vector(e);
-    call_next(a, e->served);
+    if (e->over) let_go(e);
+    call_next(a, served);
     embed_free_if_done(e);
 }
 
@@ -399,15 +413,15 @@ void api_embeds_drop(api *a) {
 
 /* ---- a request ---- */
 
-static bool make(api *a, api_json *json, api_embed *e, api_error *error) {
+static bool make(api *a, api_json *json, const api_call *call, api_embed *e, api_error *error) {
     api_slot *slot;
-    if (!api_pick(a, json->root, &slot, error)) return false;
+    if (!api_pick(a, json->root, call, &slot, error)) return false;
     e->served = slot->served;
     api_served_join(a, e->served);
-    const uint64_t before = api_prompt_begin(a);
+    const int64_t before = api_prompt_begin(a);
     const bool fine = read_fields(json->root, e, error) && check_pooling(e->served, error) &&
                       read_input(e, json->root, error);
-    api_prompt_end(a, before);
+    api_prompt_end(a, e->served, before);
     return fine;
 }
 
@@ -415,6 +429,7 @@ static void embed_start(api *a, http_exchange *exchange, const http_request *req
                         embed_form form) {
     api_error error = {0};
     api_json json = {0};
+    const api_call call = {exchange, request, false};
     api_embed *e = api_alloc(&a->memory, sizeof *e);
     if (!e) refuse_memory(a, &error);
     if (e)
@@ -429,18 +444,21 @@ static void embed_start(api *a, http_exchange *exchange, const http_request *req
     const bool fine =
         e && api_check_ready(a, &error) &&
         api_json_open(&json, request->body, request->body_bytes, a->options.json_bytes, &error) &&
-        make(a, &json, e, &error);
+        make(a, &json, &call, e, &error);
     api_json_close(&json);
     if (!fine) {
-        api_answer_error(a, exchange, &error, error_form(form));
+        if (error.status) api_answer_error(a, exchange, &error, error_form(form));
         if (e) embed_free(e);
         return;
     }
     e->next = a->embeds;
     a->embeds = e;
     http_set(exchange, e);
-    if (e->texts == 0) finish_none(e);
-    call_next(a, e->served);
+    if (e->texts == 0) {
+        finish_none(e);
+        let_go(e);
+    } else
+        call_next(a, e->served);
 }
 
 void api_on_embeddings(void *context, http_exchange *exchange, const http_request *request) {

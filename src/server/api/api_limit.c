@@ -83,7 +83,9 @@ static uint64_t kept_bytes(const mnem_grammar *grammar, uint64_t state_bytes) {
 static bool borrow(api *a, loan *lent, api_error *error) {
     const uint64_t left = api_reserve_left(&a->templates), part = a->options.template_bytes;
     *lent = (loan){api_reserve_left(&a->grammars), left < part ? left : part};
-    if (lent->grammars >= LEAST && api_reserve_lend(&a->grammars, lent->grammars)) {
+    if (lent->grammars >= LEAST) {
+        pthread_mutex_lock(&a->lending);
+        api_reserve_lend(&a->grammars, lent->grammars);
         api_reserve_lend(&a->templates, lent->renderings);
         return true;
     }
@@ -97,6 +99,7 @@ static bool borrow(api *a, loan *lent, api_error *error) {
 static void give_back(api *a, loan lent, const api_limit *limit) {
     api_reserve_settle(&a->grammars, lent.grammars, limit->bytes);
     api_reserve_settle(&a->templates, lent.renderings, 0);
+    pthread_mutex_unlock(&a->lending);
 }
 
 /* ---- a text that is tried ---- */
@@ -401,8 +404,11 @@ bool api_limit_make(api *a, const api_model *m, const ask_request *ask, bool in_
 }
 
 void api_limit_drop(api *a, api_limit *limit) {
+    if (!limit->bytes) return;
+    pthread_mutex_lock(&a->lending);
     mnem_match_destroy(limit->match);
     mnem_grammar_destroy(limit->grammar);
-    if (limit->bytes) api_reserve_settle(&a->grammars, limit->bytes, 0);
+    api_reserve_settle(&a->grammars, limit->bytes, 0);
+    pthread_mutex_unlock(&a->lending);
     *limit = (api_limit){0};
 }

@@ -28,6 +28,21 @@ typedef enum api_model_state {
     API_MODEL_LEAVING /* new requests are parked; those that run are finished */
 } api_model_state;
 
+const char *api_state_text(api_model_state state);
+
+/* What listings say of a model beside its file: no pointers, copied freely. */
+typedef struct api_known {
+    bool read;       /* false: nothing below is known */
+    char digest[72]; /* api_file.h */
+    char format[16]; /* "gguf" */
+    char family[32]; /* "llama" */
+    char size[16];   /* "1.5B" */
+    char level[16];  /* "Q4_K_M" */
+    uint64_t parameters;
+    int32_t context, vocab, embd, layers; /* context: that it was trained with */
+    bool encoder, embeds, tools, thinks, fills;
+} api_known;
+
 /* What is known of a model before it is loaded. Texts are copied by api_create. */
 typedef struct api_listing {
     const char *name, *path;
@@ -38,6 +53,8 @@ typedef struct api_listing {
     int32_t idle_seconds; /* until it is unloaded; 0: no limit */
     int32_t context;      /* that was asked for; 0: the plan's */
     uint64_t least_bytes; /* it runs in; 0: not planned yet */
+    uint64_t bytes;       /* that it takes while it is loaded; 0: not planned yet */
+    api_known known;      /* zeros: once it has been loaded */
 } api_listing;
 
 /* What the server's thread tells the stepping thread. Each function is called on the server's
@@ -77,6 +94,13 @@ mnem_status api_served_open(const api_served_options *options, api_served **made
 void api_served_close(api_served *served);
 /* The token that the template puts behind answers, for the scheduler's `ends`; -1: none. */
 int32_t api_served_end_token(const api_served *served);
+/* What listings say of it. */
+void api_served_known(const api_served *served, api_known *known);
+
+/* What was found out of a listed model before it is loaded: before api_begin, or on the server's
+ * thread. served NULL: nothing more of its file; context 0: not known yet. */
+void api_model_know(struct api *a, int32_t index, const api_served *served, int32_t context,
+                    uint64_t least_bytes, uint64_t bytes);
 
 /* ---- on the server's thread ---- */
 
@@ -101,6 +125,20 @@ void api_model_stay(struct api *a, int32_t index);
  * unloaded again. status 503: they are told to come again. */
 void api_model_refuse(struct api *a, int32_t index, int status, const char *code, const char *text);
 
+/* A listed model as it is now; valid until the next call of the API. */
+typedef struct api_model_view {
+    const char *name;
+    api_model_state state;
+    bool pin;
+    uint64_t bytes;                     /* that it takes while it is loaded; 0: not known yet */
+    int32_t context, requests, waiting; /* context 0: not known yet */
+    mnem_scheduler *scheduler;          /* NULL: it isn't loaded */
+} api_model_view;
+/* false: past the last. */
+bool api_model_view_get(const struct api *a, int32_t index, api_model_view *view);
+/* The model that a query ("model=NAME") names; the first one where it names none. */
+int32_t api_model_of_query(const struct api *a, const char *query);
+
 /* ---- on any thread ---- */
 
 typedef struct api_model_use {
@@ -112,5 +150,10 @@ typedef struct api_model_use {
 } api_model_use;
 void api_model_use_get(struct api *a, int32_t index, api_model_use *use);
 int64_t api_clock_ms(void);
+/* Between these nothing of what requests have in reserve is lent: so what the ledger shows as free
+ * is free. The stepping thread plans between them; the server's thread may wait meanwhile, so a
+ * plan only, no loading. */
+void api_plan_begin(struct api *a);
+void api_plan_end(struct api *a);
 
 #endif

@@ -255,7 +255,12 @@ static void start_job(api *a, api_served *served, http_exchange *exchange, const
         refuse_memory(a, error);
         return;
     }
-    *job = (api_job){.owner.kind = API_JOB, .api = a, .served = served, .exchange = exchange};
+    *job = (api_job){.owner.kind = API_JOB,
+                     .api = a,
+                     .served = served,
+                     .exchange = exchange,
+                     .streaming = a->resumed_stream,
+                     .keep = ask->keep};
     api_served_join(a, served);
     link_job(a, job);
     http_set(exchange, job);
@@ -268,16 +273,16 @@ static void start_job(api *a, api_served *served, http_exchange *exchange, const
     error->status = 0; /* it is told */
 }
 
-static bool make_prompts(api *a, api_model *m, api_json *json, const ask_request *ask,
+static bool make_prompts(api *a, api_served *served, api_json *json, const ask_request *ask,
                          api_prompts *prompts, api_error *error) {
-    const uint64_t before = api_prompt_begin(a);
-    const bool fine = api_prompts_make(m, json, ask, prompts, error);
-    api_prompt_end(a, before);
+    const int64_t before = api_prompt_begin(a);
+    const bool fine = api_prompts_make(&served->model, json, ask, prompts, error);
+    api_prompt_end(a, served, before);
     return fine;
 }
 
 /* The breakers of a request that has its own, in *words, which is to be freed. */
-static bool make_breakers(api *a, const api_model *m, ask_request *ask, int32_t **words,
+static bool make_breakers(api *a, api_served *served, ask_request *ask, int32_t **words,
                           api_error *error) {
     mnem_dry_breakers *breakers = &ask->sampler.dry_breakers;
     if (ask->breakers < 0 || ask->sampler.dry_multiplier == 0) return true;
@@ -287,10 +292,10 @@ static bool make_breakers(api *a, const api_model *m, ask_request *ask, int32_t 
         refuse_memory(a, error);
         return false;
     }
-    const uint64_t before = api_prompt_begin(a);
-    const mnem_status status = mnem_dry_breakers_init(m->tokenizer, ask->breaker, ask->breakers,
-                                                      *words, capacity, breakers);
-    api_prompt_end(a, before);
+    const int64_t before = api_prompt_begin(a);
+    const mnem_status status = mnem_dry_breakers_init(served->model.tokenizer, ask->breaker,
+                                                      ask->breakers, *words, capacity, breakers);
+    api_prompt_end(a, served, before);
     return status == MNEM_OK ||
            api_refuse(error, 400, "dry_sequence_breakers", "%s", mnem_last_error());
 }
@@ -311,16 +316,32 @@ typedef struct asked {
 
 static bool read_asked(api *a, api_served *served, api_json *json, ask_form form, asked *to,
                        api_error *error) {
-    api_model *m = &served->model;
+    const api_model *m = &served->model;
     const ask_defaults defaults = {.sampler = served->sampler,
                                    .vocab = m->info.vocab,
                                    .context = m->context,
                                    .truncate = a->options.truncate,
                                    .thinks = m->thinks,
-                                   .fills = api_fim_is(&m->fim)};
+                                   .fills = api_fim_is(&m->fim),
+                                   .keeps = api_has_several(a)};
     return ask_read(form, json, &defaults, to->ask, error) &&
-           make_breakers(a, m, to->ask, &to->words, error) &&
-           (to->ask->load || make_prompts(a, m, json, to->ask, &to->prompts, error));
+           make_breakers(a, served, to->ask, &to->words, error) &&
+           (to->ask->load || make_prompts(a, served, json, to->ask, &to->prompts, error));
+}
+
+/* Who gets events may get comments, too, while a model is loaded. */
+static bool pick(api *a, const json_t *root, ask_form form, api_call *call, api_slot **slot,
+                 api_error *error) {
+    call->events = !tell_form_of(form)->lines && json_is_true(json_object_get(root, "stream"));
+    return api_pick(a, root, call, slot, error);
+}
+
+/* One that is to go needs not be loaded. */
+static bool find_unloaded(api *a, const json_t *root, ask_request *ask, api_slot **slot,
+                          api_error *error) {
+    const char *name = NULL;
+    return ask_read_keep(root, &ask->keep, error) && api_get_text(root, "model", &name, error) &&
+           api_find_named(a, name, slot, error);
 }
 
 void api_job_start(api *a, http_exchange *exchange, const http_request *http, ask_form form) {
@@ -328,17 +349,22 @@ void api_job_start(api *a, http_exchange *exchange, const http_request *http, as
     api_json json = {0};
     api_slot *slot = NULL;
     asked it = {.ask = api_alloc(&a->memory, sizeof *it.ask), .prompts.memory = &a->memory};
+    api_call call = {exchange, http, false};
     if (!it.ask) refuse_memory(a, &error);
-    const bool fine =
-        it.ask && api_check_ready(a, &error) &&
-        api_json_open(&json, http->body, http->body_bytes, a->options.json_bytes, &error) &&
-        api_pick(a, json.root, &slot, &error) && check_text(slot->served, &error) &&
-        read_asked(a, slot->served, &json, form, &it, &error);
+    bool fine = it.ask && api_check_ready(a, &error) &&
+                api_json_open(&json, http->body, http->body_bytes, a->options.json_bytes, &error);
+    if (fine && api_has_several(a) && ask_is_unload(form, json.root)) {
+        it.ask->load = true;
+        fine = find_unloaded(a, json.root, it.ask, &slot, &error);
+    } else
+        fine = fine && pick(a, json.root, form, &call, &slot, &error) &&
+               check_text(slot->served, &error) &&
+               read_asked(a, slot->served, &json, form, &it, &error);
     if (fine && it.ask->load)
-        api_ollama_loaded(a, exchange, it.ask, slot, &error);
+        api_ollama_loaded(a, exchange, form, &it.ask->keep, slot, &error);
     else if (fine)
         start_job(a, slot->served, exchange, http, it.ask, &it.prompts, &error);
-    if (error.status) api_answer_error(a, exchange, &error, tell_form_of(form)->error);
+    if (error.status) api_fail(a, exchange, &error, form);
     api_prompts_fini(&it.prompts);
     api_json_close(&json);
     api_free(&a->memory, it.words);

@@ -14,14 +14,18 @@ static void answer(api *a, http_exchange *exchange, const http_request *request,
     api_json json = {0};
     api_text text = {.memory = &a->memory};
     api_slot *slot;
-    const uint64_t before = api_prompt_begin(a);
-    const bool fine =
+    const api_call call = {exchange, request, false};
+    bool fine =
         api_json_open(&json, request->body, request->body_bytes, a->options.json_bytes, &error) &&
-        api_pick(a, json.root, &slot, &error) && make(a, slot->served, &json, &text, &error);
-    api_prompt_end(a, before);
+        api_pick(a, json.root, &call, &slot, &error);
+    if (fine) {
+        const int64_t before = api_prompt_begin(a);
+        fine = make(a, slot->served, &json, &text, &error);
+        api_prompt_end(a, slot->served, before);
+    }
     if (fine)
         api_answer_text(a, exchange, 200, type_json, &text);
-    else
+    else if (error.status)
         api_answer_error(a, exchange, &error, form);
     api_text_fini(&text);
     api_json_close(&json);

@@ -220,7 +220,7 @@ static void tokens_of_messages_are_counted(void **state) {
 static void the_template_says_that_holes_are_filled(void **state) {
     (void)state;
     for (int fills = 0; fills < 2; fills++) {
-        fake.api->slot->served->model.fim = fills ? all : none;
+        fake.api->slot->listing.known.fills = fills;
         assert_int_equal(fake_post(&fake, "/api/show", "{}")->status, 200);
         assert_int_equal(strstr(fake.answer.body, "\"insert\"") != NULL, fills);
         assert_int_equal(strstr(fake.answer.body, "\"{# .Suffix #}") != NULL, fills);
