@@ -216,6 +216,17 @@ static void tokens_of_messages_are_counted(void **state) {
     assert_true(has("{\"type\":\"error\",\"error\":{\"message\":\"'messages' is an empty list"));
 }
 
+/* An editor asks for holes where Ollama's template has a word for the text behind one. */
+static void the_template_says_that_holes_are_filled(void **state) {
+    (void)state;
+    for (int fills = 0; fills < 2; fills++) {
+        fake.api->slot->listing.known.fills = fills;
+        assert_int_equal(fake_post(&fake, "/api/show", "{}")->status, 200);
+        assert_int_equal(strstr(fake.answer.body, "\"insert\"") != NULL, fills);
+        assert_int_equal(strstr(fake.answer.body, "\"{# .Suffix #}") != NULL, fills);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(holes_become_prompts),
@@ -224,6 +235,7 @@ int main(void) {
         cmocka_unit_test(what_does_not_fit_is_cut_or_refused),
         cmocka_unit_test(what_is_no_hole_is_refused),
         cmocka_unit_test(tokens_of_messages_are_counted),
+        cmocka_unit_test(the_template_says_that_holes_are_filled),
     };
     return cmocka_run_group_tests(tests, open_fake, close_fake);
 }

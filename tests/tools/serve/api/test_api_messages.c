@@ -133,10 +133,30 @@ static void what_is_wrong_is_said_of_its_field(void **state) {
     }
 }
 
+/* Anthropic's structured outputs. */
+static void an_answer_has_the_format_of_the_output(void **state) {
+    (void)state;
+    static const char *const formats[] = {
+        "\"output_config\":{\"effort\":\"low\",\"format\":{\"type\":\"json_schema\",\"schema\":{"
+        "\"enum\":[17]}}}",
+        "\"output_format\":{\"type\":\"json_schema\",\"schema\":{\"enum\":[17]}}"};
+    char body[240];
+    for (int i = 0; i < 2; i++) {
+        snprintf(body, sizeof body,
+                 "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"max_tokens\":9,%s}",
+                 formats[i]);
+        assert_int_equal(fake_post(&fake, messages, body)->status, 200);
+        assert_non_null(strstr(fake.answer.body, "\"text\":\"17\""));
+        assert_int_equal(strstr(fake.answer.body, "\"output_config.effort\"") != NULL, i == 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(content_is_a_text_or_empty, open_fake, close_fake),
         cmocka_unit_test_setup_teardown(what_is_wrong_is_said_of_its_field, open_fake, close_fake),
+        cmocka_unit_test_setup_teardown(an_answer_has_the_format_of_the_output, open_fake,
+                                        close_fake),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,6 +113,7 @@ static void the_last_line_has_its_times(void **state) {
         assert_int_equal(number(last, "prompt_eval_count"), fake.request[0].request.prompt_tokens);
         assert_int_equal(number(last, "eval_count"), 3);
         assert_int_equal(number(last, "load_duration"), 0);
+        assert_true(number(last, "eval_duration") > 0);
         assert_true(number(last, "total_duration") >=
                     number(last, "prompt_eval_duration") + number(last, "eval_duration"));
         const char *made = json_string_value(json_object_get(last, "created_at"));
@@ -240,13 +241,15 @@ static void models_are_listed_and_shown(void **state) {
     assert_int_equal(strspn(digest, "0123456789abcdef"), 64);
     assert_string_equal(json_string_value(json_object_get(one, "name")), "kjv:latest");
     json_t *details = json_object_get(one, "details");
+    assert_int_equal(json_array_size(json_object_get(one, "capabilities")), 4);
+    assert_int_equal(number(details, "context_length"), 600);
     assert_string_equal(json_string_value(json_object_get(details, "family")), "llama");
     assert_string_equal(json_string_value(json_object_get(details, "quantization_level")), "Q8_0");
     get("/api/ps");
     assert_true(has(digest) && has("\"size_vram\":0") && has("\"expires_at\":\"2"));
     assert_int_equal(fake_post(&fake, "/api/show", "{\"model\":\"kjv\"}")->status, 200);
     assert_true(has("\"capabilities\":[\"completion\",\"tools\",\"thinking\",\"embedding\"]"));
-    assert_true(has("\"general.architecture\":\"llama\"") && has("\"llama.context_length\":"));
+    assert_true(has("\"general.architecture\":\"llama\"") && has("\"llama.context_length\":600,"));
     assert_true(has("\"tokenizer.ggml.tokens\":null") && has("\"num_ctx 600\\n"));
     json_t *shown = json_loads(fake.answer.body, 0, NULL);
     assert_non_null(shown);
@@ -271,6 +274,43 @@ static void a_request_without_a_prompt_asks_for_the_model(void **state) {
         snprintf(body, sizeof body, "{\"prompt\":\"\",\"keep_alive\":%s}", unloads[i]);
         assert_int_equal(fake_post(&fake, generate, body)->status, 400);
         assert_true(has("{\"error\":\"'keep_alive' is 0, but this server serves one model"));
+    }
+}
+
+/* Whatever of it is absent. */
+static void no_text_has_no_vector(void **state) {
+    (void)state;
+    static const char *const none[] = {"{}", "{\"input\":\"\"}", "{\"input\":[]}",
+                                       "{\"input\":null}"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        assert_int_equal(fake_post(&fake, "/api/embed", none[i])->status, 200);
+        json_t *line = last_line();
+        assert_int_equal(json_array_size(json_object_get(line, "embeddings")), 0);
+        assert_int_equal(number(line, "prompt_eval_count"), 0);
+        json_decref(line);
+    }
+    fake_post(&fake, "/api/embeddings", "{\"prompt\":\"\"}");
+    assert_string_equal(fake.answer.body, "{\"embedding\":[]}\n");
+    assert_int_equal(fake_post(&fake, "/v1/embeddings", "{}")->status, 400);
+}
+
+static void messages_may_have_no_content(void **state) {
+    (void)state;
+    fake.say = "God";
+    fake_post(&fake, chat,
+              "{\"messages\":[{\"role\":\"user\",\"images\":[]},{\"role\":"
+              "\"assistant\",\"content\":null}],\"stream\":false}");
+    assert_true(has("\"content\":\"God\"") && strstr(prompted(), "[user:][assistant:]"));
+}
+
+static void a_model_that_is_here_is_pulled(void **state) {
+    (void)state;
+    static const char *const names[] = {"model\":\"kjv", "name\":\"kjv:latest"};
+    for (int i = 0; i < 2; i++) {
+        char body[60];
+        snprintf(body, sizeof body, "{\"%s\"}", names[i]);
+        assert_int_equal(fake_post(&fake, "/api/pull", body)->status, 200);
+        assert_string_equal(fake.answer.body, "{\"status\":\"success\"}\n");
     }
 }
 
@@ -320,7 +360,6 @@ static const struct {
     {"POST", generate, "{\"prompt\":1}", "'prompt' must be a string"},
     {"POST", generate, "{", "the body of the request is not valid JSON"},
     {"POST", chat, "{\"messages\":1}", "'messages' must be a list"},
-    {"POST", "/api/embeddings", "{}", "'prompt' is missing"},
     {"POST", "/api/embeddings", "{\"prompt\":[\"a\",\"b\"]}", "'prompt' must be a string"},
     {"POST", "/api/pull", "{\"model\":\"a\"}", "/api/pull is not supported: this server serves"},
     {"POST", "/api/push", "{}", "/api/push is not supported"},
@@ -403,6 +442,9 @@ int main(void) {
         cmocka_unit_test(formats_and_logprobs_are_kept),
         cmocka_unit_test(models_are_listed_and_shown),
         cmocka_unit_test(a_request_without_a_prompt_asks_for_the_model),
+        cmocka_unit_test(no_text_has_no_vector),
+        cmocka_unit_test(messages_may_have_no_content),
+        cmocka_unit_test(a_model_that_is_here_is_pulled),
         cmocka_unit_test(texts_become_vectors),
         cmocka_unit_test(what_is_refused_is_said_in_one_member),
         cmocka_unit_test(an_error_of_a_stream_is_a_line),
