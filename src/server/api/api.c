@@ -320,6 +320,7 @@ mnem_status api_create(const api_options *options, api **made) {
 
 void api_destroy(api *a) {
     if (!a) return;
+    a->scheduler = NULL; /* it is gone, and its requests with it */
     while (a->jobs) {
         api_job *job = a->jobs;
         job->exchange = NULL;

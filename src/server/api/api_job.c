@@ -63,6 +63,7 @@ void api_on_event(void *context, uint64_t request, mnem_request_event event) {
 /* ---- what goes out ---- */
 
 static void cancel(api_job *job) {
+    if (!job->api->scheduler) return;
     for (int32_t i = 0; i < job->answers; i++)
         if (job->answer[i].request && !job->answer[i].told_end)
             mnem_scheduler_cancel(job->api->scheduler, job->answer[i].request);

@@ -78,11 +78,20 @@ static mnem_status set_books(serve *s, int32_t parallel) {
     return MNEM_OK;
 }
 
+/* A batch has more together than a server where pages, states and weights allow it. */
+static bool fits_batch(const serve *s, int32_t parallel) {
+    const mnem_engine_plan *p = &s->stage.plan;
+    const int32_t asked = s->o->auto_tokens, each = asked < p->context ? asked : p->context;
+    if (parallel <= SERVE_PARALLEL || !each) return true;
+    return !p->streamed && (p->states <= 0 || p->states >= parallel) &&
+           (!p->page_bytes || (int64_t)p->pages * p->page_tokens >= (int64_t)parallel * each);
+}
+
 static bool fits(serve *s, int32_t parallel) {
     if (set_books(s, parallel) != MNEM_OK) return false;
     const mnem_status status = tool_stage_try(&s->stage);
     if (s->books_bytes) release_books(s);
-    return status == MNEM_OK;
+    return status == MNEM_OK && fits_batch(s, parallel);
 }
 
 int serve_plan_keep(serve *s) {
@@ -98,7 +107,7 @@ static bool is_auto(const serve_options *o) {
 
 int32_t serve_parallel_most(const serve_options *o) {
     char *end;
-    if (is_auto(o)) return SERVE_PARALLEL;
+    if (is_auto(o)) return o->auto_most ? o->auto_most : SERVE_PARALLEL;
     const long n = strtol(o->parallel, &end, 10);
     return *o->parallel && !*end && n >= 1 && n <= SERVE_PARALLEL_MOST ? (int32_t)n : 0;
 }
