@@ -65,7 +65,7 @@ static int open_requests(batch *b) {
 /* What auto begins with: no more than there are, and pages for a prompt of this file's and as much
  * again. Of ranks the others don't know the file. */
 static void set_auto(batch *b) {
-    enum { ANSWER = 256, CHARACTERS = 4 };
+    enum { ANSWER = 128, CHARACTERS = 4 };
     serve_options *o = &own.serve;
     int32_t most = BATCH_PARALLEL;
     if (tool_ranks()) return;
@@ -83,7 +83,7 @@ static size_t line_room(const batch *b) {
 static int take_memory(batch *b, uint64_t answers) {
     const uint64_t n = (uint64_t)serve_parallel_most(&own.serve) + WAITING;
     const uint64_t slots = n * sizeof *b->slot, again = 2 * n * sizeof *b->again;
-    const uint64_t most = 2 * b->counted.lines + answers, ids = batch_ids_bytes(most);
+    const uint64_t most = b->counted.lines + answers, ids = batch_ids_bytes(most);
     const uint64_t bytes = slots + again + ids + line_room(b) + 1;
     const mnem_status status =
         mnem_ledger_charge(b->serve.stage.ledger, MNEM_KIND_HOST, tag, bytes);
@@ -394,8 +394,8 @@ static const tool_option options[] = {
      .help = "append answers to FILE as they come; those of an earlier run are kept, and their "
              "requests skipped (default: -, standard output)"},
     {"parallel", 0, "N", TOOL_VALUE_TEXT, AT(serve.parallel), .also = "np n-parallel max-num-seqs",
-     .help = "number of requests that run concurrently, or auto: up to 64, or fewer if the budget "
-             "has no space for their tokens (default: auto)"},
+     .help = "number of requests that run concurrently, or auto: 16, up to 64 if weights are "
+             "streamed, or fewer if the budget is small (default: auto)"},
     {"dry-run", 0, NULL, TOOL_VALUE_FLAG, AT(serve.dry_run),
      .help = "print the plan (requests at a time, bytes, predicted speed) and exit, without "
              "loading the model or writing FILE"},

@@ -78,20 +78,31 @@ static mnem_status set_books(serve *s, int32_t parallel) {
     return MNEM_OK;
 }
 
-/* A batch has more together than a server where pages, states and weights allow it. */
-static bool fits_batch(const serve *s, int32_t parallel) {
-    const mnem_engine_plan *p = &s->stage.plan;
-    const int32_t asked = s->o->auto_tokens, each = asked < p->context ? asked : p->context;
-    if (parallel <= SERVE_PARALLEL || !each) return true;
-    return !p->streamed && (p->states <= 0 || p->states >= parallel) &&
-           (!p->page_bytes || (int64_t)p->pages * p->page_tokens >= (int64_t)parallel * each);
-}
-
 static bool fits(serve *s, int32_t parallel) {
     if (set_books(s, parallel) != MNEM_OK) return false;
     const mnem_status status = tool_stage_try(&s->stage);
     if (s->books_bytes) release_books(s);
-    return status == MNEM_OK && fits_batch(s, parallel);
+    return status == MNEM_OK;
+}
+
+/* Does a batch gain from more together than a server has? From twice as many a little, from more
+ * only where each step streams weights; not where they have too few pages or states, or take the
+ * place of weights. streamed: by a pass of a server's number. */
+static bool gains(serve *s, int32_t parallel, uint64_t streamed) {
+    const mnem_engine_plan *p = &s->stage.plan;
+    if (!fits(s, parallel) || (!streamed && parallel > 2 * SERVE_PARALLEL)) return false;
+    const int32_t asked = s->o->auto_tokens, each = asked < p->context ? asked : p->context;
+    return p->bytes_streamed_per_pass <= streamed + streamed / 8 &&
+           (p->states <= 0 || p->states >= parallel) &&
+           (!p->page_bytes || (int64_t)p->pages * p->page_tokens >= (int64_t)parallel * each);
+}
+
+/* The number for a batch that may have `most`; 0: it is found as a server's. */
+static int32_t batch_parallel(serve *s, int32_t most) {
+    if (most <= SERVE_PARALLEL || !fits(s, SERVE_PARALLEL)) return 0;
+    const uint64_t streamed = s->stage.plan.bytes_streamed_per_pass;
+    while (most > SERVE_PARALLEL && !gains(s, most, streamed)) most /= 2;
+    return most;
 }
 
 int serve_plan_keep(serve *s) {
@@ -197,8 +208,10 @@ static void find_budget_of_all(serve *s) {
 
 int serve_plan(serve *s) {
     int32_t parallel = s->stage.transformer.encoder ? 1 : serve_parallel_most(s->o);
-    if (is_auto(s->o))
+    const int32_t batch = is_auto(s->o) ? batch_parallel(s, parallel) : 0;
+    if (is_auto(s->o) && !batch)
         while (parallel > 1 && !fits(s, parallel)) parallel /= 2;
+    if (batch) parallel = batch;
     const mnem_status status = set_books(s, parallel);
     const int code = status == MNEM_OK ? plan(s) : tool_fail(status);
     if (code == TOOL_OK) find_budget_of_all(s);
