@@ -54,7 +54,7 @@ static void open_fake(size_t i) {
                            .pooling = MNEM_POOLING_MEAN,
                            .json_bytes = i == TEMPLATES - 1 ? FEW_BYTES : 0};
     fake_open_with(&o, CONTEXT, &fake[i]);
-    if (i % 2) fake[i].api->model.fim = (api_fim){3, 4, 5, 6, 7, 8};
+    if (i % 2) fake[i].api->slot->served->model.fim = (api_fim){3, 4, 5, 6, 7, 8};
 }
 
 /* By its grammar; now and then by a parser of others, too, which takes no NUL in a key: a token of

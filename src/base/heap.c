@@ -22,6 +22,7 @@
 #include "base/fail_point.h"
 #include "base/heap_private.h"
 #include "base/pages.h"
+#include "mnem/thread_heap.h"
 
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 #define MAPPED_LEAST UINT64_MAX /* they look after blocks of malloc only */
@@ -47,6 +48,7 @@ static _Atomic uint64_t total_live, total_peak, total_calls;
 static _Atomic(const mnem__heap_watcher *) watcher_now;
 static mnem__fail_point fail_point;
 static _Thread_local mnem_status last_status;
+static _Thread_local int64_t charged_here;
 
 static void raise_peak(_Atomic uint64_t *peak, uint64_t live) {
     uint64_t seen = atomic_load_explicit(peak, memory_order_relaxed);
@@ -102,12 +104,19 @@ static bool watcher_charge(const char *tag, uint64_t bytes) {
     if (!w) return true;
     const mnem_status status = w->charge(w->context, tag, bytes);
     if (status != MNEM_OK) last_status = status; /* keeps why an earlier one failed */
+    if (status == MNEM_OK) charged_here += (int64_t)bytes;
     return status == MNEM_OK;
 }
 
 static void watcher_release(const char *tag, uint64_t bytes) {
     const mnem__heap_watcher *w = atomic_load_explicit(&watcher_now, memory_order_acquire);
-    if (w) w->release(w->context, tag, bytes);
+    if (!w) return;
+    w->release(w->context, tag, bytes);
+    charged_here -= (int64_t)bytes;
+}
+
+int64_t mnem_thread_heap_bytes(void) {
+    return charged_here;
 }
 
 /* ---- memory of a block, of size bytes with its header ---- */

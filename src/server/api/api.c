@@ -5,6 +5,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "mnem/thread_heap.h"
 #include "server/api/api_private.h"
 
 static const char tag[] = "requests";
@@ -15,7 +16,7 @@ static mnem_status reserve_init(api_reserve *r, mnem_ledger *ledger, const char 
                                 uint64_t bytes) {
     *r = (api_reserve){.ledger = ledger, .tag = name};
     const mnem_status status = mnem_ledger_charge(ledger, MNEM_KIND_HOST, name, bytes);
-    if (status == MNEM_OK) r->bytes = bytes;
+    if (status == MNEM_OK) r->bytes = r->bytes_whole = bytes;
     return status;
 }
 
@@ -45,25 +46,39 @@ uint64_t api_reserve_left(const api_reserve *r) {
     return r->bytes - r->bytes_lent;
 }
 
-static uint64_t live_bytes(const api *a) {
-    mnem_ledger_info info;
-    mnem_ledger_info_get(a->options.ledger, &info);
-    return info.bytes_live;
-}
-
-uint64_t api_prompt_begin(api *a) {
-    const uint64_t before = live_bytes(a), most = api_reserve_left(&a->templates);
-    api_reserve_lend(&a->templates, most);
-    return before;
+/* What the thread took before: others may load a model meanwhile. */
+int64_t api_prompt_begin(api *a) {
+    pthread_mutex_lock(&a->lending);
+    api_reserve_lend(&a->templates, api_reserve_left(&a->templates));
+    return mnem_thread_heap_bytes();
 }
 
 /* The tokenizer keeps its buffer of ids, and the template a block: those stay lent. */
-void api_prompt_end(api *a, uint64_t before) {
+void api_prompt_end(api *a, api_served *served, int64_t before) {
     const uint64_t lent = a->templates.bytes_lent - a->templates_kept;
-    const uint64_t now = live_bytes(a), without = before - lent;
-    const uint64_t kept = now > without ? now - without : 0;
+    const int64_t more = mnem_thread_heap_bytes() - before;
+    const uint64_t kept = more > 0 ? (uint64_t)more : 0;
     api_reserve_settle(&a->templates, lent, kept < lent ? kept : lent);
+    served->kept += a->templates.bytes_lent - a->templates_kept;
     a->templates_kept = a->templates.bytes_lent;
+    pthread_mutex_unlock(&a->lending);
+}
+
+void api_prompt_forget(api *a, api_served *served) {
+    pthread_mutex_lock(&a->lending);
+    a->templates.bytes -= served->kept;
+    a->templates.bytes_lent -= served->kept;
+    a->templates_kept -= served->kept;
+    served->kept = 0;
+    pthread_mutex_unlock(&a->lending);
+}
+
+/* Under the lock. */
+void api_prompt_refill(api *a) {
+    api_reserve *r = &a->templates;
+    const uint64_t missing = r->bytes_whole - r->bytes;
+    if (missing && mnem_ledger_charge(r->ledger, MNEM_KIND_HOST, r->tag, missing) == MNEM_OK)
+        r->bytes = r->bytes_whole;
 }
 
 /* ---- answers that need no request ---- */
@@ -157,6 +172,8 @@ static const http_route table[] = {
     {"POST", "/chat/completions", on_chat, false}, /* as llama.cpp's server has it; so these two: */
     {"POST", "/completions", on_completion, false},
     {"GET", "/models", api_on_models, false},
+    {"POST", "/models/load", api_on_load, false},
+    {"POST", "/models/unload", api_on_unload, false},
     {"POST", "/v1/completions", on_text, false},
     {"POST", "/completion", on_completion, false},
     {"POST", "/v1/responses", on_responses, false},
@@ -197,6 +214,7 @@ static void on_gone(void *context, http_exchange *exchange) {
     switch (owner->kind) {
     case API_JOB: api_job_gone((api_job *)owner); break;
     case API_EMBED: api_embed_gone((api_embed *)owner); break;
+    case API_PARKED: api_parked_gone(a, (api_parked *)owner); break;
     default: api_text_fini(&((body *)owner)->text); api_free(&a->memory, owner);
     }
 }
@@ -236,6 +254,7 @@ static void on_wake(void *context) {
 
 static void on_tick(void *context) {
     api *a = context;
+    api_parked_tick(a);
     for (api_job *job = a->jobs, *next; job; job = next) {
         next = job->next;
         api_job_tick(job);
@@ -266,9 +285,6 @@ uint64_t api_random(api *a) {
 }
 
 static void set_defaults(api_options *o) {
-    const mnem_sampler_options usual = mnem_sampler_usual();
-    static const mnem_sampler_options none;
-    if (memcmp(&o->sampler, &none, sizeof none) == 0) o->sampler = usual;
     if (!o->memory_bytes) o->memory_bytes = 8 << 20;
     if (!o->json_bytes) o->json_bytes = 16 << 20;
     if (!o->template_bytes) o->template_bytes = 8 << 20;
@@ -278,7 +294,7 @@ static void set_defaults(api_options *o) {
 
 static mnem_status charge(api *a) {
     const api_options *o = &a->options;
-    const uint64_t bytes = o->memory_bytes + o->json_bytes;
+    const uint64_t bytes = o->memory_bytes + o->json_bytes + api_slots_bytes(o);
     mnem_status status = mnem_ledger_charge(o->ledger, MNEM_KIND_HOST, tag, bytes);
     if (status == MNEM_OK) a->charged = bytes;
     if (status == MNEM_OK)
@@ -298,18 +314,9 @@ mnem_status api_create(const api_options *options, api **made) {
     a->memory.bytes = a->options.memory_bytes;
     a->started = (int64_t)time(NULL);
     pthread_mutex_init(&a->lock, NULL);
-    const api_model_options model = {.model = options->model,
-                                     .tokenizer = options->tokenizer,
-                                     .name = options->name,
-                                     .template = options->template,
-                                     .template_args = options->template_args,
-                                     .template_bytes = a->options.template_bytes};
-    mnem_status status = api_model_open(&model, &a->model);
-    if (status == MNEM_OK) status = mnem_model_transformer(options->model, &a->transformer);
-    if (status == MNEM_OK)
-        status = mnem_token_set_create(options->tokenizer, a->model.end, &a->model.tokens);
+    pthread_mutex_init(&a->lending, NULL);
+    mnem_status status = api_slots_open(a);
     if (status == MNEM_OK) status = charge(a);
-    if (status == MNEM_OK) api_file_read(options->model, options->tokenizer, &a->file);
     if (status == MNEM_OK) api_json_install();
     if (status == MNEM_OK)
         *made = a;
@@ -320,7 +327,9 @@ mnem_status api_create(const api_options *options, api **made) {
 
 void api_destroy(api *a) {
     if (!a) return;
-    a->scheduler = NULL; /* it is gone, and its requests with it */
+    for (int32_t i = 0; i < a->slots; i++) /* gone already */
+        if (a->slot[i].served) a->slot[i].served->scheduler = NULL;
+    while (a->parked) api_parked_gone(a, a->parked);
     while (a->jobs) {
         api_job *job = a->jobs;
         job->exchange = NULL;
@@ -329,24 +338,30 @@ void api_destroy(api *a) {
         api_job_gone(job);
     }
     api_embeds_drop(a);
-    api_model_close(&a->model);
+    api_slots_close(a);
     reserve_fini(&a->templates);
     reserve_fini(&a->grammars);
     if (a->charged) mnem_ledger_release(a->options.ledger, MNEM_KIND_HOST, tag, a->charged);
+    pthread_mutex_destroy(&a->lending);
     pthread_mutex_destroy(&a->lock);
     free(a);
 }
 
 int32_t api_end_token(const api *a) {
-    return a->model.end;
+    return a->slot->served ? api_served_end_token(a->slot->served) : -1;
 }
 
 void api_begin(api *a, http_server *server, mnem_scheduler *scheduler, int32_t context) {
     a->server = server;
-    a->scheduler = scheduler;
-    a->model.context = context;
+    if (api_has_several(a)) return;
+    a->slot->served->scheduler = scheduler;
+    a->slot->served->model.context = context;
 }
 
 void api_drain(api *a) {
+    api_error error = {0};
+    if (a->draining) return;
     a->draining = true;
+    if (!api_check_ready(a, &error))
+        for (int32_t i = 0; i < a->slots; i++) api_parked_fail(a, a->slot + i, &error);
 }

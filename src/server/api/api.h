@@ -12,6 +12,7 @@
 #define MNEM_SRC_SERVER_API_API_H
 
 #include "mnem/serve.h"
+#include "server/api/api_models.h"
 #include "server/http/http.h"
 
 typedef struct api api;
@@ -21,7 +22,7 @@ typedef struct api api;
 enum { API_PARTS = 64, API_PART_LEAST = 1 << 20, API_PART_MOST = 8 << 20 };
 
 typedef struct api_options {
-    mnem_ledger *ledger; /* required, as are model and tokenizer */
+    mnem_ledger *ledger; /* required, as are model and tokenizer, or models */
     const mnem_model *model;
     mnem_tokenizer *tokenizer;    /* the api's alone from now on, but for what is constant */
     const char *name;             /* that clients see */
@@ -38,6 +39,12 @@ typedef struct api_options {
     /* Called on the server's thread before what a wake brings is told; NULL: nothing. */
     void (*on_wake)(void *context);
     void *wake_context;
+    /* Several models, none of them loaded yet; model, tokenizer and what is of one model (name,
+     * template, sampler, pooling) aren't looked at then. Borrowed until api_create returns. */
+    const api_listing *models;
+    int32_t model_count; /* 0: one model, of the fields above */
+    api_model_calls model_calls;
+    int32_t waiting_most;    /* requests that wait for models to be loaded (32) */
     mnem_pooling pooling;    /* of embeddings; 0: the file's */
     uint64_t memory_bytes;   /* of requests and answers (8 MiB) */
     uint64_t json_bytes;     /* of one body's JSON (16 MiB) */
@@ -61,7 +68,7 @@ http_handler api_handler(api *made);
  * overwritten by the next call. */
 const char *api_unknown_path(const char *path);
 /* What answers come from, once it is there: requests are 503 before. context: tokens of a
- * conversation. */
+ * conversation. Of several models: scheduler NULL, and requests are taken from now on. */
 void api_begin(api *made, http_server *server, mnem_scheduler *scheduler, int32_t context);
 /* No more requests are taken: those that run are finished. */
 void api_drain(api *made);

@@ -30,6 +30,7 @@ struct api_embed {
     bool truncate;
     double begin_ms;
     api *api;
+    api_served *served;
     http_exchange *exchange; /* NULL: gone */
     struct api_embed *next;  /* of the API's list */
     int32_t *ids, *begin;    /* text i is ids [begin[i], begin[i + 1]) */
@@ -37,6 +38,7 @@ struct api_embed {
     int32_t dimensions;      /* that are told */
     int32_t tries;           /* that found too few pages while nobody ran */
     bool base64, called, over;
+    ask_keep keep;
     float *vector; /* [embd] */
     api_text out;
     /* Under the lock: what came of the call. */
@@ -56,11 +58,11 @@ static bool refuse_memory(const api *a, api_error *error) {
         a->memory.bytes);
 }
 
-static bool read_fields(const api *a, const json_t *root, api_embed *e, api_error *error) {
-    const int32_t embd = a->transformer.embd;
-    const char *encoding = "float", *model = NULL;
+static bool read_fields(const json_t *root, api_embed *e, api_error *error) {
+    const int32_t embd = e->served->transformer.embd;
+    const char *encoding = "float";
     int64_t dimensions = embd;
-    if (!api_get_text(root, "model", &model, error) || !api_check_model(a, model, error) ||
+    if ((e->form != EMBED_V1 && !ask_read_keep(root, &e->keep, error)) ||
         !api_get_text(root, "encoding_format", &encoding, error) ||
         !api_get_bool(root, "truncate", &e->truncate, error) ||
         !api_get_whole(root, "dimensions", 1, embd, &dimensions, error))
@@ -71,17 +73,17 @@ static bool read_fields(const api *a, const json_t *root, api_embed *e, api_erro
     return api_refuse(error, 400, "encoding_format", "'encoding_format' must be float or base64");
 }
 
-static bool check_pooling(const api *a, api_error *error) {
-    if (a->options.pooling || a->transformer.pooling) return true;
+static bool check_pooling(const api_served *served, api_error *error) {
+    if (served->pooling || served->transformer.pooling) return true;
     error->code = "unsupported";
     return api_refuse(error, 400, "model",
                       "the file of the model '%.100s' does not name a pooling method for "
                       "embeddings: start the server with --pooling mean or --pooling last",
-                      a->model.name);
+                      served->model.name);
 }
 
 static bool add_ids(api_embed *e, const int32_t *ids, size_t n, api_error *error) {
-    const api *a = e->api;
+    const api_model *m = &e->served->model;
     const int32_t used = e->begin[e->texts];
     char param[32];
     snprintf(param, sizeof param, "%s[%d]", e->name, e->texts);
@@ -89,20 +91,20 @@ static bool add_ids(api_embed *e, const int32_t *ids, size_t n, api_error *error
         return api_refuse(error, 400, param,
                           "an entry of '%s' has no tokens: send at least one token", e->name);
     const int32_t last = ids[n - 1];
-    const bool cut = e->truncate && n > (size_t)a->model.context;
-    if (cut) n = (size_t)a->model.context;
-    if (n > (size_t)a->model.context) {
+    const bool cut = e->truncate && n > (size_t)m->context;
+    if (cut) n = (size_t)m->context;
+    if (n > (size_t)m->context) {
         error->code = "context_length_exceeded";
         return api_refuse(
             error, 400, param,
             "a text of '%s' has %zu tokens, but the context has space for %d: split the text",
-            e->name, n, a->model.context);
+            e->name, n, m->context);
     }
     int32_t *more = api_alloc(&e->api->memory, ((size_t)used + n) * sizeof *more);
-    if (!more) return refuse_memory(a, error);
+    if (!more) return refuse_memory(e->api, error);
     if (used) memcpy(more, e->ids, (size_t)used * sizeof *more);
     memcpy(more + used, ids, n * sizeof *more);
-    if (cut && a->model.info.add_eos) more[used + (int32_t)n - 1] = last;
+    if (cut && m->info.add_eos) more[used + (int32_t)n - 1] = last;
     api_free(&e->api->memory, e->ids);
     e->ids = more;
     e->begin[++e->texts] = used + (int32_t)n;
@@ -111,7 +113,7 @@ static bool add_ids(api_embed *e, const int32_t *ids, size_t n, api_error *error
 
 static bool add_list(api_embed *e, const json_t *list, api_error *error) {
     const size_t n = json_array_size(list);
-    const int32_t vocab = e->api->model.info.vocab;
+    const int32_t vocab = e->served->model.info.vocab;
     int32_t *ids = api_alloc(&e->api->memory, (n + 1) * sizeof *ids);
     bool fine = ids != NULL || refuse_memory(e->api, error);
     for (size_t i = 0; i < n && fine; i++) {
@@ -143,7 +145,7 @@ static bool add_text(api_embed *e, const json_t *text, api_error *error) {
     if (json_string_length(text) == 0)
         return api_refuse(error, 400, e->name,
                           "a text in '%s' is empty: send at least one character", e->name);
-    if (mnem_tokenizer_encode(e->api->model.tokenizer, json_string_value(text),
+    if (mnem_tokenizer_encode(e->served->model.tokenizer, json_string_value(text),
                               json_string_length(text), 0, &ids, &n) != MNEM_OK)
         return refuse_memory(e->api, error);
     return add_ids(e, ids, n, error);
@@ -168,7 +170,7 @@ static bool read_input(api_embed *e, const json_t *root, api_error *error) {
             "'%s' has %zu texts, but one request may have at most %d: send several requests",
             e->name, n, TEXTS_MOST);
     e->begin = api_alloc(&e->api->memory, (n + 1) * sizeof *e->begin);
-    e->vector = api_alloc(&e->api->memory, (size_t)e->api->transformer.embd * sizeof *e->vector);
+    e->vector = api_alloc(&e->api->memory, (size_t)e->served->transformer.embd * sizeof *e->vector);
     if (!e->begin || !e->vector) return refuse_memory(e->api, error);
     for (size_t i = 0; i < n; i++)
         if (!add_text(e, many ? json_array_get(input, i) : input, error)) return false;
@@ -177,11 +179,21 @@ static bool read_input(api_embed *e, const json_t *root, api_error *error) {
 
 /* ---- a job's life ---- */
 
+/* All its texts are vectors, or it has failed: the model may go before its client has read all. */
+static void let_go(api_embed *e) {
+    if (!e->served) return;
+    api_slot *slot = e->served->slot;
+    api_served_leave(e->api, e->served);
+    e->served = NULL;
+    if (e->keep.said) api_keep(e->api, slot, e->keep.seconds);
+}
+
 static void embed_free(api_embed *e) {
     api *a = e->api;
     api_embed **at = &a->embeds;
     while (*at && *at != e) at = &(*at)->next;
     if (*at) *at = e->next;
+    let_go(e);
     api_free(&a->memory, e->ids);
     api_free(&a->memory, e->begin);
     api_free(&a->memory, e->vector);
@@ -210,7 +222,7 @@ static void compute(void *context, mnem_engine *engine) {
     api *a = e->api;
     const int32_t begin = e->begin[e->at];
     const mnem_embed_text text = {e->ids + begin, e->begin[e->at + 1] - begin};
-    const mnem_embed_options options = {.pooling = a->options.pooling};
+    const mnem_embed_options options = {.pooling = e->served->pooling};
     const mnem_status status = mnem_engine_embed(engine, &text, 1, &options, e->vector);
     pthread_mutex_lock(&a->lock);
     e->done = true;
@@ -222,11 +234,11 @@ static void compute(void *context, mnem_engine *engine) {
 }
 
 /* The job behind the one that was last, whose text then goes to the scheduler. */
-static void call_next(api *a) {
+static void call_next(api *a, const api_served *served) {
     api_embed **at = &a->embeds;
     for (const api_embed *e = a->embeds; e; e = e->next)
-        if (e->called) return;
-    while (*at && (*at)->over) at = &(*at)->next;
+        if (e->called && e->served == served) return;
+    while (*at && ((*at)->over || (*at)->served != served)) at = &(*at)->next;
     api_embed *e = *at;
     if (!e) return;
     *at = e->next;
@@ -235,12 +247,13 @@ static void call_next(api *a) {
     e->next = NULL;
     e->done = false;
     e->called = true;
-    if (mnem_scheduler_call(a->scheduler, 1, compute, e) == MNEM_OK) return;
+    if (mnem_scheduler_call(served->scheduler, 1, compute, e) == MNEM_OK) return;
     api_error error = {.retry_seconds = 5};
     e->called = false;
     api_refuse(&error, 503, NULL, "the server is shutting down and accepts no new requests");
     fail(e, &error);
-    call_next(a);
+    let_go(e);
+    call_next(a, served);
 }
 
 static void put_base64(api_text *out, const float *x, int32_t n) {
@@ -262,7 +275,7 @@ static void put_base64(api_text *out, const float *x, int32_t n) {
 /* Of fewer dimensions the first ones, of a length of 1 again. */
 static void shorten(api_embed *e) {
     double square = 0;
-    if (e->dimensions == e->api->transformer.embd) return;
+    if (e->dimensions == e->served->transformer.embd) return;
     for (int32_t i = 0; i < e->dimensions; i++)
         square += (double)e->vector[i] * (double)e->vector[i];
     const double factor = square > 0 ? 1 / sqrt(square) : 1;
@@ -277,7 +290,7 @@ static void put_head(api_embed *e) {
         api_say(&e->out, "{\"embedding\":");
     else {
         api_say(&e->out, "{\"model\":");
-        tell_put_tagged(&e->out, e->api->model.name);
+        tell_put_tagged(&e->out, e->served->model.name);
         api_say(&e->out, ",\"embeddings\":[");
     }
 }
@@ -313,7 +326,7 @@ static void put_usage(api_embed *e) {
         return;
     }
     api_say(&e->out, "],\"model\":");
-    api_quote(&e->out, e->api->model.name, strlen(e->api->model.name));
+    api_quote(&e->out, e->served->model.name, strlen(e->served->model.name));
     api_format(&e->out, ",\"usage\":{\"prompt_tokens\":%d,\"total_tokens\":%d}}\n", tokens, tokens);
 }
 
@@ -328,7 +341,7 @@ static void finish(api_embed *e) {
 static bool tries_again(api_embed *e) {
     mnem_scheduler_stats stats;
     if (e->status != MNEM_OVER_BUDGET) return false;
-    mnem_scheduler_stats_get(e->api->scheduler, &stats);
+    mnem_scheduler_stats_get(e->served->scheduler, &stats);
     return stats.running + stats.preempted > 0 || ++e->tries < TRIES;
 }
 
@@ -359,9 +372,11 @@ void api_embed_go_on(api_embed *e) {
     const bool done = e->done;
     pthread_mutex_unlock(&a->lock);
     if (!done || !e->called) return;
+    const api_served *served = e->served;
     e->called = false;
     if (!e->over) take_vector(e);
-    call_next(a);
+    if (e->over) let_go(e);
+    call_next(a, served);
     embed_free_if_done(e);
 }
 
@@ -377,11 +392,15 @@ void api_embeds_drop(api *a) {
 
 /* ---- a request ---- */
 
-static bool make(api *a, api_json *json, api_embed *e, api_error *error) {
-    const uint64_t before = api_prompt_begin(a);
-    const bool fine = read_fields(a, json->root, e, error) && check_pooling(a, error) &&
+static bool make(api *a, api_json *json, const api_call *call, api_embed *e, api_error *error) {
+    api_slot *slot;
+    if (!api_pick(a, json->root, call, &slot, error)) return false;
+    e->served = slot->served;
+    api_served_join(a, e->served);
+    const int64_t before = api_prompt_begin(a);
+    const bool fine = read_fields(json->root, e, error) && check_pooling(e->served, error) &&
                       read_input(e, json->root, error);
-    api_prompt_end(a, before);
+    api_prompt_end(a, e->served, before);
     return fine;
 }
 
@@ -389,6 +408,7 @@ static void embed_start(api *a, http_exchange *exchange, const http_request *req
                         embed_form form) {
     api_error error = {0};
     api_json json = {0};
+    const api_call call = {exchange, request, false};
     api_embed *e = api_alloc(&a->memory, sizeof *e);
     if (!e) refuse_memory(a, &error);
     if (e)
@@ -403,17 +423,17 @@ static void embed_start(api *a, http_exchange *exchange, const http_request *req
     const bool fine =
         e && api_check_ready(a, &error) &&
         api_json_open(&json, request->body, request->body_bytes, a->options.json_bytes, &error) &&
-        make(a, &json, e, &error);
+        make(a, &json, &call, e, &error);
     api_json_close(&json);
     if (!fine) {
-        api_answer_error(a, exchange, &error, error_form(form));
+        if (error.status) api_answer_error(a, exchange, &error, error_form(form));
         if (e) embed_free(e);
         return;
     }
     e->next = a->embeds;
     a->embeds = e;
     http_set(exchange, e);
-    call_next(a);
+    call_next(a, e->served);
 }
 
 void api_on_embeddings(void *context, http_exchange *exchange, const http_request *request) {

@@ -63,10 +63,10 @@ void api_on_event(void *context, uint64_t request, mnem_request_event event) {
 /* ---- what goes out ---- */
 
 static void cancel(api_job *job) {
-    if (!job->api->scheduler) return;
+    if (!job->served || !job->served->scheduler) return;
     for (int32_t i = 0; i < job->answers; i++)
         if (job->answer[i].request && !job->answer[i].told_end)
-            mnem_scheduler_cancel(job->api->scheduler, job->answer[i].request);
+            mnem_scheduler_cancel(job->served->scheduler, job->answer[i].request);
 }
 
 static void begin_stream(api_job *job) {
@@ -189,7 +189,7 @@ static void tell_tokens_of(api_job *job, api_answer *answer) {
     while ((!job->tell.stream || job->tell.out.length < OUT_MOST) &&
            pop_token(answer, &token, top)) {
         if (choice->stopped_by || choice->ended || tell_token(choice, &token)) continue;
-        mnem_scheduler_cancel(job->api->scheduler, answer->request);
+        mnem_scheduler_cancel(job->served->scheduler, answer->request);
     }
 }
 
@@ -217,17 +217,25 @@ static void go_on_answer(api_job *job, api_answer *answer, api_error *error) {
         tell_end(choice, how);
 }
 
+/* Its answers have ended: the model may go before its client has read all. */
+static void let_go(api_job *job) {
+    if (!job->served) return;
+    for (int32_t i = 0; i < job->answers; i++) api_limit_drop(job->api, &job->answer[i].limit);
+    api_slot *slot = job->served->slot;
+    api_served_leave(job->api, job->served);
+    job->served = NULL;
+    if (job->keep.said) api_keep(job->api, slot, job->keep.seconds);
+}
+
 static void job_free(api_job *job) {
     api *a = job->api;
+    let_go(job);
     if (job->before)
         job->before->next = job->next;
     else
         a->jobs = job->next;
     if (job->next) job->next->before = job->before;
-    for (int32_t i = 0; i < job->answers; i++) {
-        api_limit_drop(a, &job->answer[i].limit);
-        api_free(&a->memory, job->answer[i].ring);
-    }
+    for (int32_t i = 0; i < job->answers; i++) api_free(&a->memory, job->answer[i].ring);
     tell_fini(&job->tell);
     api_free(&a->memory, job->answer);
     api_free(&a->memory, job->stops);
@@ -282,6 +290,7 @@ void api_job_go_on(api_job *job) {
     go_on_answers(job, &error);
     if (!job->over && tell_failed(&job->tell)) refuse_answer(job->api, &error);
     if (error.status) api_job_fail(job, &error);
+    if (job->answers_open == 0) let_go(job);
     if (!job->over && job->exchange) {
         if (job->answers_open == 0)
             finish(job);

@@ -45,6 +45,7 @@ static bool refuse_busy(api_error *error) {
 
 /* What a grammar is made of. */
 typedef struct rules {
+    const api_model *model;
     const char *text;
     size_t n;
     bool schema, calls; /* calls: marks of those may be control tokens */
@@ -58,15 +59,15 @@ static uint64_t compile_bytes(loan lent) {
     return bytes < COMPILE_MOST ? bytes : COMPILE_MOST;
 }
 
-static mnem_status compile(api *a, const rules *from, loan lent, uint64_t state_bytes,
+static mnem_status compile(const rules *from, loan lent, uint64_t state_bytes,
                            mnem_grammar **grammar) {
     const mnem_grammar_options options = {.bytes = compile_bytes(lent),
                                           .state_bytes = state_bytes,
                                           .cache_bytes = CACHE_BYTES,
                                           .steps = STEPS,
-                                          .marks = a->model.mark,
-                                          .mark_count = from->calls ? a->model.marks : 0};
-    const mnem_token_set *tokens = a->model.tokens;
+                                          .marks = from->model->mark,
+                                          .mark_count = from->calls ? from->model->marks : 0};
+    const mnem_token_set *tokens = from->model->tokens;
     return from->schema ? mnem_grammar_create_schema(tokens, from->text, from->n, &options, grammar)
                         : mnem_grammar_create_with(tokens, from->text, from->n, from->parts,
                                                    from->part_count, &options, grammar);
@@ -82,7 +83,9 @@ static uint64_t kept_bytes(const mnem_grammar *grammar, uint64_t state_bytes) {
 static bool borrow(api *a, loan *lent, api_error *error) {
     const uint64_t left = api_reserve_left(&a->templates), part = a->options.template_bytes;
     *lent = (loan){api_reserve_left(&a->grammars), left < part ? left : part};
-    if (lent->grammars >= LEAST && api_reserve_lend(&a->grammars, lent->grammars)) {
+    if (lent->grammars >= LEAST) {
+        pthread_mutex_lock(&a->lending);
+        api_reserve_lend(&a->grammars, lent->grammars);
         api_reserve_lend(&a->templates, lent->renderings);
         return true;
     }
@@ -96,6 +99,7 @@ static bool borrow(api *a, loan *lent, api_error *error) {
 static void give_back(api *a, loan lent, const api_limit *limit) {
     api_reserve_settle(&a->grammars, lent.grammars, limit->bytes);
     api_reserve_settle(&a->templates, lent.renderings, 0);
+    pthread_mutex_unlock(&a->lending);
 }
 
 /* ---- a text that is tried ---- */
@@ -109,19 +113,19 @@ static int32_t token_from(const uint64_t *bits, uint32_t words, uint32_t from) {
     return -1;
 }
 
-static bool is_blank(const api *a, int32_t id) {
-    const mnem_text piece = mnem_tokenizer_piece(a->model.tokenizer, id, false);
+static bool is_blank(const api_model *m, int32_t id) {
+    const mnem_text piece = mnem_tokenizer_piece(m->tokenizer, id, false);
     size_t n = 0;
     while (n < piece.length && strchr(" \t\n\r", piece.bytes[n])) n++;
     return n == piece.length;
 }
 
 /* Some token that may come, drawn; one of blanks, which lead nowhere, where no other is found. */
-static int32_t draw_token(const api *a, const uint64_t *bits, uint32_t *draw) {
+static int32_t draw_token(const api_model *m, const uint64_t *bits, uint32_t *draw) {
     enum { DRAWS = 8 };
-    const uint32_t words = ((uint32_t)a->model.info.vocab + 63) / 64;
+    const uint32_t words = ((uint32_t)m->info.vocab + 63) / 64;
     int32_t id = -1;
-    for (int i = 0; i < DRAWS && (id < 0 || is_blank(a, id)); i++) {
+    for (int i = 0; i < DRAWS && (id < 0 || is_blank(m, id)); i++) {
         *draw = *draw * 1664525 + 1013904223;
         id = token_from(bits, words, (*draw >> 8) % words);
     }
@@ -129,13 +133,13 @@ static int32_t draw_token(const api *a, const uint64_t *bits, uint32_t *draw) {
 }
 
 /* Some text, the same each time. A token that ends it changes nothing. */
-static mnem_status try_text(const api *a, mnem_match *match) {
+static mnem_status try_text(const api_model *m, mnem_match *match) {
     mnem_status status = MNEM_OK;
     uint32_t draw = 1;
     for (int i = 0; i < TRIED && status == MNEM_OK && !mnem_match_is_done(match); i++) {
         const uint64_t *bits;
         status = mnem_match_mask(match, &bits);
-        const int32_t id = status == MNEM_OK ? draw_token(a, bits, &draw) : -1;
+        const int32_t id = status == MNEM_OK ? draw_token(m, bits, &draw) : -1;
         if (id < 0) break;
         status = mnem_match_accept(match, id);
     }
@@ -156,9 +160,9 @@ typedef struct refused {
     char why[TEXT];
 } refused;
 
-static mnem_status make_once(api *a, const rules *from, loan lent, uint64_t state_bytes,
-                             api_limit *limit, refused *r) {
-    mnem_status status = compile(a, from, lent, state_bytes, &limit->grammar);
+static mnem_status make_once(const rules *from, loan lent, uint64_t state_bytes, api_limit *limit,
+                             refused *r) {
+    mnem_status status = compile(from, lent, state_bytes, &limit->grammar);
     const uint64_t kept = status == MNEM_OK ? kept_bytes(limit->grammar, state_bytes) : 0;
     *r = (refused){.part = kept + STATE_TIMES * (STATE_MOST - state_bytes)};
     if (kept > lent.grammars) {
@@ -168,7 +172,7 @@ static mnem_status make_once(api *a, const rules *from, loan lent, uint64_t stat
     } else if (status == MNEM_OK) {
         limit->bytes = kept;
         status = mnem_match_create(limit->grammar, &limit->match);
-        if (status == MNEM_OK) status = try_text(a, limit->match);
+        if (status == MNEM_OK) status = try_text(from->model, limit->match);
         r->crowded = status == MNEM_OVER_BUDGET;
     }
     if (r->crowded)
@@ -180,9 +184,9 @@ static mnem_status make_once(api *a, const rules *from, loan lent, uint64_t stat
 }
 
 /* Into limit, of what is lent. */
-static mnem_status make_of(api *a, const rules *from, loan lent, api_limit *limit, refused *r) {
+static mnem_status make_of(const rules *from, loan lent, api_limit *limit, refused *r) {
     for (uint64_t state_bytes = STATE_BYTES;; state_bytes *= STATE_MORE) {
-        const mnem_status status = make_once(a, from, lent, state_bytes, limit, r);
+        const mnem_status status = make_once(from, lent, state_bytes, limit, r);
         if (status == MNEM_OK) return status;
         const uint64_t next = limit->bytes + STATE_TIMES * (STATE_MORE - 1) * state_bytes;
         mnem_match_destroy(limit->match);
@@ -196,10 +200,10 @@ static mnem_status make_of(api *a, const rules *from, loan lent, api_limit *limi
 /* ---- the budget that would do ---- */
 
 /* The least parts, none of them taken, with which a server takes it; 0: not those of `most`. */
-static uint64_t least_part(api *a, const rules *from, uint64_t most) {
+static uint64_t least_part(const rules *from, uint64_t most) {
     mnem_grammar_info info;
     mnem_grammar *grammar;
-    if (compile(a, from, (loan){most, most}, STATE_BYTES, &grammar) != MNEM_OK) return 0;
+    if (compile(from, (loan){most, most}, STATE_BYTES, &grammar) != MNEM_OK) return 0;
     mnem_grammar_info_get(grammar, &info);
     const uint64_t kept = kept_bytes(grammar, STATE_BYTES),
                    compiled = (info.bytes_needed + 2) / 3 * 4 + BESIDE;
@@ -229,7 +233,7 @@ static wanted find_part(api *a, const rules *from, loan lent, const refused *r) 
     const bool shared = lent.grammars < own || lent.renderings < a->options.template_bytes;
     const uint64_t most = largest > own ? largest : own;
     const bool more = most > own || shared; /* than it was compiled with */
-    const uint64_t part = more ? least_part(a, from, most) : 0;
+    const uint64_t part = more ? least_part(from, most) : 0;
     if (part > own) return (wanted){.part = part};
     if (part) return (wanted){.now = true};
     return (wanted){.none = most >= API_PART_MOST};
@@ -278,7 +282,7 @@ static bool make_with(api *a, const rules *from, const char *param, api_limit *l
     loan lent;
     if (!borrow(a, &lent, error)) return false;
     refused r;
-    const mnem_status status = make_of(a, from, lent, limit, &r);
+    const mnem_status status = make_of(from, lent, limit, &r);
     const bool fine = status == MNEM_OK || refuse_rules(a, status, from, lent, &r, param, error);
     give_back(a, lent, limit);
     return fine;
@@ -288,6 +292,7 @@ static bool make_with(api *a, const rules *from, const char *param, api_limit *l
 
 /* What is asked for of calls, while their grammar is made. */
 typedef struct calls_wanted {
+    const api_model *model;
     const ask_request *ask;
     bool in_thought;
     loan lent;
@@ -329,15 +334,15 @@ static bool try_calls(api *a, calls_wanted *want, call_strictness strictness, ap
     g->memory = &a->memory;
     if (want->unsupported) want->unsupported->length = 0;
     refused r = {0};
-    const bool made = call_grammar_make(want->ask, a->model.calls, a->model.thinks,
+    const bool made = call_grammar_make(want->ask, want->model->calls, want->model->thinks,
                                         want->in_thought, strictness, &keeper, g);
-    const rules from = {g->text.bytes, g->text.length, false, true, g->part, g->parts};
+    const rules from = {want->model, g->text.bytes, g->text.length, false, true, g->part, g->parts};
     if (!made)
         refuse_busy(error);
     else if (strictness == CALL_WHOLE && g->full)
         *status = too_many(want);
     else
-        *status = make_of(a, &from, want->lent, limit, &r);
+        *status = make_of(&from, want->lent, limit, &r);
     if (made && *r.why) memcpy(want->why, r.why, sizeof want->why);
     if (made) name_refused(want, g);
     call_grammar_fini(g);
@@ -347,10 +352,13 @@ static bool try_calls(api *a, calls_wanted *want, call_strictness strictness, ap
 
 /* Arguments that fit their schemas, as far as these can be held to; where even that is too much,
  * any object. */
-static bool make_calls(api *a, const ask_request *ask, bool in_thought, api_text *unsupported,
-                       api_limit *limit, api_error *error) {
-    calls_wanted want = {
-        .ask = ask, .in_thought = in_thought, .unsupported = unsupported, .param = "tools"};
+static bool make_calls(api *a, const api_model *m, const ask_request *ask, bool in_thought,
+                       api_text *unsupported, api_limit *limit, api_error *error) {
+    calls_wanted want = {.model = m,
+                         .ask = ask,
+                         .in_thought = in_thought,
+                         .unsupported = unsupported,
+                         .param = "tools"};
     mnem_status status = MNEM_OK;
     bool fine = false;
     if (!borrow(a, &want.lent, error)) return false;
@@ -369,34 +377,38 @@ static bool make_calls(api *a, const ask_request *ask, bool in_thought, api_text
     return false;
 }
 
-static bool make_schema(api *a, const ask_request *ask, api_limit *limit, api_error *error) {
+static bool make_schema(api *a, const api_model *m, const ask_request *ask, api_limit *limit,
+                        api_error *error) {
     api_text text = {.memory = &a->memory};
     api_json_put(&text, ask->schema);
-    const rules from = {text.bytes, text.length, .schema = true};
+    const rules from = {m, text.bytes, text.length, .schema = true};
     const bool fine =
         text.failed ? refuse_busy(error) : make_with(a, &from, ask->limit_field, limit, error);
     api_text_fini(&text);
     return fine;
 }
 
-bool api_limit_make(api *a, const ask_request *ask, bool in_thought, api_text *unsupported,
-                    api_limit *limit, api_error *error) {
+bool api_limit_make(api *a, const api_model *m, const ask_request *ask, bool in_thought,
+                    api_text *unsupported, api_limit *limit, api_error *error) {
     static const char any_object[] = "{\"type\":\"object\"}";
     const bool calls = ask->tools && ask->tool_choice != ASK_TOOL_NONE;
     if (!calls && ask->limit == ASK_FREE) return true;
-    if (calls) return make_calls(a, ask, in_thought, unsupported, limit, error);
-    if (ask->limit == ASK_SCHEMA) return make_schema(a, ask, limit, error);
+    if (calls) return make_calls(a, m, ask, in_thought, unsupported, limit, error);
+    if (ask->limit == ASK_SCHEMA) return make_schema(a, m, ask, limit, error);
     if (ask->limit == ASK_JSON) {
-        const rules from = {any_object, sizeof any_object - 1, .schema = true};
+        const rules from = {m, any_object, sizeof any_object - 1, .schema = true};
         return make_with(a, &from, ask->limit_field, limit, error);
     }
-    const rules from = {.text = ask->grammar, .n = strlen(ask->grammar)};
+    const rules from = {.model = m, .text = ask->grammar, .n = strlen(ask->grammar)};
     return make_with(a, &from, "grammar", limit, error);
 }
 
 void api_limit_drop(api *a, api_limit *limit) {
+    if (!limit->bytes) return;
+    pthread_mutex_lock(&a->lending);
     mnem_match_destroy(limit->match);
     mnem_grammar_destroy(limit->grammar);
-    if (limit->bytes) api_reserve_settle(&a->grammars, limit->bytes, 0);
+    api_reserve_settle(&a->grammars, limit->bytes, 0);
+    pthread_mutex_unlock(&a->lending);
     *limit = (api_limit){0};
 }

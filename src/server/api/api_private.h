@@ -8,7 +8,8 @@
  *     api_pages.c    what a GET answers
  *     api_ollama.c   Ollama's routes that generate nothing
  *     api_metrics.c  numbers for dashboards
- *     api_texts.c    tokens of texts and back */
+ *     api_texts.c    tokens of texts and back
+ *     models/        which models there are, and requests that wait for one */
 #ifndef MNEM_SRC_SERVER_API_API_PRIVATE_H
 #define MNEM_SRC_SERVER_API_API_PRIVATE_H
 
@@ -18,6 +19,35 @@
 #include "server/api/api_model.h"
 #include "server/api/file/api_file.h"
 #include "server/api/tell/tell.h"
+
+/* A loaded model, and what answers its requests. */
+struct api_served {
+    api_model model;
+    api_file file;
+    mnem_transformer transformer;
+    mnem_sampler_options sampler; /* where a request doesn't say */
+    mnem_pooling pooling;         /* of embeddings; 0: the file's */
+    mnem_scheduler *scheduler;    /* NULL: not yet */
+    uint64_t bytes;
+    uint64_t kept;         /* of the reserve for renderings, by its template and tokenizer */
+    struct api_slot *slot; /* NULL: it isn't attached */
+};
+
+/* A listed model. */
+typedef struct api_slot {
+    api_listing listing;
+    int32_t index;
+    api_served *served;   /* attached; NULL: it isn't loaded */
+    api_model_use use;    /* under the api's lock; only the server's thread changes it */
+    int64_t keep_seconds; /* that a request asked for; 0: none did */
+    uint64_t loads;       /* so far */
+    char failure[200];    /* of the last loading; "": it was fine */
+    /* What its schedulers counted before the one of now; gauges are zero. */
+    mnem_scheduler_stats past;
+} api_slot;
+
+/* A request that waits for its model to be loaded; path, query and body lie behind it. */
+typedef struct api_parked api_parked;
 
 enum {
     API_RING = 4096, /* tokens of an answer that wait to be told, at most; a prompt's come beside */
@@ -30,7 +60,7 @@ enum {
 typedef struct api_reserve {
     mnem_ledger *ledger;
     const char *tag;
-    uint64_t bytes, bytes_lent;
+    uint64_t bytes, bytes_lent, bytes_whole; /* whole: as it was charged first */
 } api_reserve;
 uint64_t api_reserve_left(const api_reserve *reserve);
 /* Uncharges up to most bytes; false: so many aren't left. */
@@ -75,7 +105,8 @@ typedef struct api_answer {
 typedef enum api_kind {
     API_BODY, /* one that is being sent */
     API_JOB,
-    API_EMBED
+    API_EMBED,
+    API_PARKED
 } api_kind;
 typedef struct api_owner {
     api_kind kind;
@@ -87,6 +118,7 @@ typedef struct api_embed api_embed; /* api_embed.c */
 typedef struct api_job {
     api_owner owner;
     struct api *api;
+    api_served *served;      /* NULL: its answers have ended */
     http_exchange *exchange; /* NULL: gone */
     struct api_job *next, *before;
     bool preempted; /* under the api's lock: since it was looked at */
@@ -96,26 +128,31 @@ typedef struct api_job {
     api_answer *answer; /* [answers] */
     int32_t answers, answers_open;
     bool streaming; /* its head is out */
-    bool over;      /* the answer is out, or an error */
-    int quiet;      /* ticks since something was sent */
+    ask_keep keep;
+    bool over; /* the answer is out, or an error */
+    int quiet; /* ticks since something was sent */
 } api_job;
 
 struct api {
     api_options options;
     api_memory memory;
-    api_model model;
-    api_file file;
-    mnem_transformer transformer;
+    api_slot *slot; /* [slots] */
+    int32_t slots;
+    char *names;        /* that the listings point into */
+    api_parked *parked; /* in the order they came */
+    int32_t parked_count;
+    uint64_t parked_bytes;
+    bool resumed_stream;             /* the request at hand was parked, and its head is out */
     api_reserve templates, grammars; /* templates: what becomes of a prompt, tokens too */
     uint64_t templates_kept;         /* lent and in use between requests */
     uint64_t charged;                /* of memory and JSON */
     http_server *server;
-    mnem_scheduler *scheduler; /* NULL: not yet */
     bool draining;
     int64_t started;  /* seconds since 1970 began */
     uint64_t numbers; /* for ids and seeds */
     api_job *jobs;
     api_embed *embeds;
+    pthread_mutex_t lending; /* held while something of the reserves is lent, and while one plans */
     pthread_mutex_t lock;
     api_owner *woken; /* under the lock */
     struct {
@@ -133,8 +170,11 @@ void api_answer_text(api *a, http_exchange *exchange, int status, const char *ty
 
 /* Around what renders and tokenizes: takes the bytes for that out of the reserve, and puts back all
  * that wasn't kept. */
-uint64_t api_prompt_begin(api *a);
-void api_prompt_end(api *a, uint64_t before);
+int64_t api_prompt_begin(api *a);
+void api_prompt_end(api *a, api_served *served, int64_t before);
+/* What a model that is unloaded kept goes with it; the reserve is made whole before a plan. */
+void api_prompt_forget(api *a, api_served *served);
+void api_prompt_refill(api *a);
 /* A number that nobody can guess, for seeds. */
 uint64_t api_random(api *a);
 
@@ -142,14 +182,61 @@ uint64_t api_random(api *a);
 bool api_note(api *a, api_owner *owner);
 
 /* ---- api_start.c ---- */
-/* The model that a name is: NAME, or NAME:latest; NULL: none. name NULL: a request had none. */
-const api_model *api_find_model(const api *a, const char *name);
-/* Whether the name that a request has is one of a model. */
-bool api_check_model(const api *a, const char *name, api_error *error);
+void api_job_start(api *a, http_exchange *exchange, const http_request *http, ask_form form);
+
+/* ---- models/ ---- */
+/* One more, one fewer that uses it: a job, or an embedding. */
+void api_served_join(api *a, api_served *served);
+void api_served_leave(api *a, api_served *served);
+/* Of the options: one that is loaded, or listings. */
+mnem_status api_slots_open(api *a);
+/* That several take beside what requests have. */
+uint64_t api_slots_bytes(const api_options *options);
+void api_slots_close(api *a);
+/* Whether there are several models. */
+bool api_has_several(const api *a);
+/* The model that a name is: NAME, or NAME:latest; NULL: none. name NULL: a request had none. Not
+ * all of it is a name that needs no spelling: the path's, or the query's, has %20. */
+api_slot *api_find_model(const api *a, const char *name);
+/* The same, and an error that lists them. */
+bool api_find_named(const api *a, const char *name, api_slot **slot, api_error *error);
+/* A request that needs its model loaded. */
+typedef struct api_call {
+    http_exchange *exchange;
+    const http_request *http;
+    bool events; /* its answer is a stream of events, in which comments may be */
+} api_call;
+/* The loaded model that a body names. false: error says why not, or error->status is 0, and the
+ * request is parked: it is called again once the model is there. */
+bool api_pick(api *a, const json_t *root, const api_call *call, api_slot **slot, api_error *error);
+bool api_pick_name(api *a, const char *name, const api_call *call, api_slot **slot,
+                   api_error *error);
+/* The same of the query's "model". */
+bool api_pick_query(api *a, http_exchange *exchange, const http_request *http, api_slot **slot,
+                    api_error *error);
+/* A text of a path or a query without its %20. false: there is no room. */
+bool api_unescape(const char *text, size_t n, char *out, size_t room);
+/* A value of a query; false: it has none, or there is no room. */
+bool api_query_get(const char *query, const char *name, char *out, size_t room);
+/* It is to be loaded; to go; to stay for so many seconds behind its last request (0: to go, below
+ * 0: for good). */
+void api_want(api *a, api_slot *slot);
+void api_unwant(api *a, api_slot *slot);
+void api_keep(api *a, api_slot *slot, int64_t seconds);
+const char *api_state_text(api_model_state state);
+
+/* ---- models/api_park.c ---- */
+bool api_park(api *a, api_slot *slot, const api_call *call, api_error *error);
+/* Starts those of a slot; ends them with an error. */
+void api_unpark(api *a, const api_slot *slot);
+void api_parked_fail(api *a, const api_slot *slot, const api_error *error);
+void api_parked_gone(api *a, api_parked *parked);
+void api_parked_tick(api *a);
+/* Ends a stream whose head is out, or answers. */
+void api_fail(api *a, http_exchange *exchange, const api_error *error, ask_form form);
 bool api_check_ready(const api *a, api_error *error);
 /* Whether it has been loaded: numbers of it are known from then on. */
 bool api_check_loaded(const api *a, api_error *error);
-void api_job_start(api *a, http_exchange *exchange, const http_request *http, ask_form form);
 
 /* ---- api_job.c ---- */
 /* The scheduler's calls; context is an api_answer. */
@@ -171,18 +258,25 @@ void api_embeds_drop(api *a);
 /* ---- api_limit.c ---- */
 /* in_thought: the prompt has opened one. unsupported: gets what of the schemas of tools isn't held
  * to, as members of a list of JSON; NULL: nobody wants to know. */
-bool api_limit_make(api *a, const ask_request *ask, bool in_thought, api_text *unsupported,
-                    api_limit *limit, api_error *error);
+bool api_limit_make(api *a, const api_model *model, const ask_request *ask, bool in_thought,
+                    api_text *unsupported, api_limit *limit, api_error *error);
 void api_limit_drop(api *a, api_limit *limit);
 
 /* ---- api_ollama.c ---- */
 /* Answers one that asks for nothing but the model, or sets error. */
-void api_ollama_loaded(api *a, http_exchange *exchange, const ask_request *ask, api_error *error);
+void api_ollama_loaded(api *a, http_exchange *exchange, ask_form form, const ask_keep *keep,
+                       api_slot *slot, api_error *error);
+
+/* ---- api_metrics.c ---- */
+/* Adds what has been counted since a start; gauges stay. */
+void api_stats_add(mnem_scheduler_stats *sum, const mnem_scheduler_stats *stats);
 
 /* ---- routes ---- */
 void api_on_health(void *context, http_exchange *exchange, const http_request *request);
 void api_on_ready(void *context, http_exchange *exchange, const http_request *request);
 void api_on_models(void *context, http_exchange *exchange, const http_request *request);
+void api_on_load(void *context, http_exchange *exchange, const http_request *request);
+void api_on_unload(void *context, http_exchange *exchange, const http_request *request);
 void api_on_props(void *context, http_exchange *exchange, const http_request *request);
 void api_on_slots(void *context, http_exchange *exchange, const http_request *request);
 void api_on_metrics(void *context, http_exchange *exchange, const http_request *request);

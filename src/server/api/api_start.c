@@ -49,31 +49,32 @@ static bool keep_stops(api *a, api_job *job, const ask_request *ask) {
 }
 
 static bool set_tell(api *a, api_job *job, const ask_request *ask, const api_prompts *prompts) {
+    const api_model *m = &job->served->model;
     tell *t = &job->tell;
     const bool calls = ask->tools && ask->tool_choice != ASK_TOOL_NONE;
     *t = (tell){.form = tell_form_of(ask->form),
                 .protocol = ask->form,
-                .tokenizer = a->model.tokenizer,
-                .model = a->model.name,
+                .tokenizer = m->tokenizer,
+                .model = m->name,
                 .created = (int64_t)time(NULL),
                 .stream = ask->stream,
                 .usage = ask->usage,
                 .logprobs = ask->logprobs,
-                .thinks = a->model.thinks && ask->messages,
+                .thinks = m->thinks && ask->messages,
                 .in_thought = prompts->in_thought,
-                .call_format = calls ? a->model.calls : NULL,
+                .call_format = calls ? m->calls : NULL,
                 .call_texts = {{.memory = &a->memory}, {.memory = &a->memory}},
                 .unsupported.memory = &a->memory,
-                .mark = a->model.mark,
-                .marks = calls || (a->model.thinks && ask->messages) ? a->model.marks : 0,
+                .mark = m->mark,
+                .marks = calls || (m->thinks && ask->messages) ? m->marks : 0,
                 .n = ask->n,
                 .no_answer = ask->no_answer,
                 .must_call = calls && ask->tool_choice == ASK_TOOL_REQUIRED,
                 .prompt_tokens = prompts->total};
-    if (ask->prefix) t->ends = api_fim_ends(&a->model.fim, t->end);
+    if (ask->prefix) t->ends = api_fim_ends(&m->fim, t->end);
     snprintf(t->id, sizeof t->id, "%s%08" PRIx64 "%08" PRIx64, id_prefix(ask->form),
              (uint64_t)a->started & 0xffffffff, ++a->numbers);
-    if (calls && a->model.calls->shape == CALL_KEYED) call_texts_make(ask->tools, &t->call_texts);
+    if (calls && m->calls->shape == CALL_KEYED) call_texts_make(ask->tools, &t->call_texts);
     return !t->call_texts.json.failed && !t->call_texts.literals.failed &&
            keep_stops(a, job, ask) && tell_init(t, &a->memory, prompts->count * ask->n);
 }
@@ -84,7 +85,7 @@ static bool scores_prompt(const ask_request *ask) {
 
 /* What is left of the context bounds a ring, too. A step tells many tokens of a prompt at once. */
 static bool take_ring(api *a, api_answer *answer, const ask_request *ask, int32_t prompt) {
-    const int32_t left = a->model.context - prompt;
+    const int32_t left = answer->job->served->model.context - prompt;
     int32_t room = ask->tokens && ask->tokens < left ? ask->tokens : left;
     if (room > API_RING) room = API_RING;
     if (room < 1) room = 1;
@@ -112,7 +113,8 @@ static bool check_logs(const api *a, const ask_request *ask, const api_prompts *
     if (ask->stream || !ask->logprobs) return true;
     for (int32_t i = 0; i < job->answers; i++) {
         const int32_t prompt = i / ask->n, n = prompts->begin[prompt + 1] - prompts->begin[prompt];
-        const int32_t left = a->model.context - n, asked = ask->no_answer ? 0 : ask->tokens;
+        const int32_t left = job->served->model.context - n,
+                      asked = ask->no_answer ? 0 : ask->tokens;
         const int32_t tokens = (asked < left ? asked : left) + (ask->echo ? n : 0);
         bytes += (uint64_t)tokens * sizeof(tell_log) + job->answer[i].room * job->answer[i].stride;
     }
@@ -155,8 +157,8 @@ static bool take_answers(api *a, api_job *job, const ask_request *ask, const api
         if (!take_ring(a, &job->answer[i], ask,
                        prompts->begin[prompt + 1] - prompts->begin[prompt]))
             return refuse_memory(a, error);
-        if (!api_limit_make(a, ask, prompts->in_thought, i ? NULL : &job->tell.unsupported,
-                            &job->answer[i].limit, error))
+        if (!api_limit_make(a, &job->served->model, ask, prompts->in_thought,
+                            i ? NULL : &job->tell.unsupported, &job->answer[i].limit, error))
             return false;
     }
     list_ignored(ask, &job->tell.unsupported);
@@ -229,7 +231,7 @@ static bool submit(api *a, api_job *job, const ask_request *ask, const api_promp
         request.context = answer;
         if (ask->echo) echo_prompt(job, ask, prompts, i);
         const mnem_status status =
-            mnem_scheduler_submit(a->scheduler, &request, &answer->request, &why);
+            mnem_scheduler_submit(job->served->scheduler, &request, &answer->request, &why);
         if (status != MNEM_OK) return refuse_submit(status, &why, error);
         job->answers_open++;
         request.sampler.seed++;
@@ -246,14 +248,20 @@ static void link_job(api *a, api_job *job) {
 }
 
 /* The job is linked from here on, and its exchange's. */
-static void start_job(api *a, http_exchange *exchange, const http_request *http,
+static void start_job(api *a, api_served *served, http_exchange *exchange, const http_request *http,
                       const ask_request *ask, const api_prompts *prompts, api_error *error) {
     api_job *job = api_alloc(&a->memory, sizeof *job);
     if (!job) {
         refuse_memory(a, error);
         return;
     }
-    *job = (api_job){.owner.kind = API_JOB, .api = a, .exchange = exchange};
+    *job = (api_job){.owner.kind = API_JOB,
+                     .api = a,
+                     .served = served,
+                     .exchange = exchange,
+                     .streaming = a->resumed_stream,
+                     .keep = ask->keep};
+    api_served_join(a, served);
     link_job(a, job);
     http_set(exchange, job);
     if (!set_tell(a, job, ask, prompts))
@@ -265,16 +273,17 @@ static void start_job(api *a, http_exchange *exchange, const http_request *http,
     error->status = 0; /* it is told */
 }
 
-static bool make_prompts(api *a, api_json *json, const ask_request *ask, api_prompts *prompts,
-                         api_error *error) {
-    const uint64_t before = api_prompt_begin(a);
-    const bool fine = api_prompts_make(&a->model, json, ask, prompts, error);
-    api_prompt_end(a, before);
+static bool make_prompts(api *a, api_served *served, api_json *json, const ask_request *ask,
+                         api_prompts *prompts, api_error *error) {
+    const int64_t before = api_prompt_begin(a);
+    const bool fine = api_prompts_make(&served->model, json, ask, prompts, error);
+    api_prompt_end(a, served, before);
     return fine;
 }
 
 /* The breakers of a request that has its own, in *words, which is to be freed. */
-static bool make_breakers(api *a, ask_request *ask, int32_t **words, api_error *error) {
+static bool make_breakers(api *a, api_served *served, ask_request *ask, int32_t **words,
+                          api_error *error) {
     mnem_dry_breakers *breakers = &ask->sampler.dry_breakers;
     if (ask->breakers < 0 || ask->sampler.dry_multiplier == 0) return true;
     const int32_t capacity = mnem_dry_breakers_size(ask->breaker, ask->breakers);
@@ -283,76 +292,81 @@ static bool make_breakers(api *a, ask_request *ask, int32_t **words, api_error *
         refuse_memory(a, error);
         return false;
     }
-    const uint64_t before = api_prompt_begin(a);
-    const mnem_status status = mnem_dry_breakers_init(a->model.tokenizer, ask->breaker,
+    const int64_t before = api_prompt_begin(a);
+    const mnem_status status = mnem_dry_breakers_init(served->model.tokenizer, ask->breaker,
                                                       ask->breakers, *words, capacity, breakers);
-    api_prompt_end(a, before);
+    api_prompt_end(a, served, before);
     return status == MNEM_OK ||
            api_refuse(error, 400, "dry_sequence_breakers", "%s", mnem_last_error());
 }
 
-const api_model *api_find_model(const api *a, const char *name) {
-    static const char tag[] = ":latest";
-    const size_t n = strlen(a->model.name);
-    if (!a->options.strict_model || !name) return &a->model;
-    if (strncmp(name, a->model.name, n) != 0) return NULL;
-    return !name[n] || strcmp(name + n, tag) == 0 ? &a->model : NULL;
-}
-
-bool api_check_model(const api *a, const char *name, api_error *error) {
-    if (api_find_model(a, name)) return true;
-    error->code = "model_not_found";
-    return api_refuse(error, 404, "model",
-                      "the model '%.100s' does not exist on this server: set 'model' to '%.100s', "
-                      "or leave it out",
-                      name, a->model.name);
-}
-
-bool api_check_loaded(const api *a, api_error *error) {
-    if (a->scheduler) return true;
-    error->retry_seconds = 1;
-    return api_refuse(error, 503, NULL, "the server is still loading the model: try again later");
-}
-
-bool api_check_ready(const api *a, api_error *error) {
-    if (!a->draining) return api_check_loaded(a, error);
-    error->retry_seconds = 5;
-    return api_refuse(error, 503, NULL, "the server is shutting down and accepts no new requests");
-}
-
-static bool check_text(const api *a, api_error *error) {
-    if (!a->transformer.encoder) return true;
+static bool check_text(const api_served *served, api_error *error) {
+    if (!served->transformer.encoder) return true;
     return api_refuse(error, 400, "model",
                       "'%.100s' is an embedding model and generates no text: use /v1/embeddings",
-                      a->model.name);
+                      served->model.name);
+}
+
+/* What a body asks of a model. */
+typedef struct asked {
+    ask_request *ask;
+    api_prompts prompts;
+    int32_t *words; /* its breakers */
+} asked;
+
+static bool read_asked(api *a, api_served *served, api_json *json, ask_form form, asked *to,
+                       api_error *error) {
+    const api_model *m = &served->model;
+    const ask_defaults defaults = {.sampler = served->sampler,
+                                   .vocab = m->info.vocab,
+                                   .context = m->context,
+                                   .truncate = a->options.truncate,
+                                   .thinks = m->thinks,
+                                   .fills = api_fim_is(&m->fim),
+                                   .keeps = api_has_several(a)};
+    return ask_read(form, json, &defaults, to->ask, error) &&
+           make_breakers(a, served, to->ask, &to->words, error) &&
+           (to->ask->load || make_prompts(a, served, json, to->ask, &to->prompts, error));
+}
+
+/* Who gets events may get comments, too, while a model is loaded. */
+static bool pick(api *a, const json_t *root, ask_form form, api_call *call, api_slot **slot,
+                 api_error *error) {
+    call->events = !tell_form_of(form)->lines && json_is_true(json_object_get(root, "stream"));
+    return api_pick(a, root, call, slot, error);
+}
+
+/* One that is to go needs not be loaded. */
+static bool find_unloaded(api *a, const json_t *root, ask_request *ask, api_slot **slot,
+                          api_error *error) {
+    const char *name = NULL;
+    return ask_read_keep(root, &ask->keep, error) && api_get_text(root, "model", &name, error) &&
+           api_find_named(a, name, slot, error);
 }
 
 void api_job_start(api *a, http_exchange *exchange, const http_request *http, ask_form form) {
     api_error error = {0};
     api_json json = {0};
-    ask_request *ask = api_alloc(&a->memory, sizeof *ask);
-    api_prompts prompts = {.memory = &a->memory};
-    int32_t *words = NULL;
-    const ask_defaults defaults = {.sampler = a->options.sampler,
-                                   .vocab = a->model.info.vocab,
-                                   .context = a->model.context,
-                                   .truncate = a->options.truncate,
-                                   .thinks = a->model.thinks,
-                                   .fills = api_fim_is(&a->model.fim)};
-    if (!ask) refuse_memory(a, &error);
-    const bool fine =
-        ask && api_check_ready(a, &error) && check_text(a, &error) &&
-        api_json_open(&json, http->body, http->body_bytes, a->options.json_bytes, &error) &&
-        ask_read(form, &json, &defaults, ask, &error) && api_check_model(a, ask->model, &error) &&
-        make_breakers(a, ask, &words, &error) &&
-        (ask->load || make_prompts(a, &json, ask, &prompts, &error));
-    if (fine && ask->load)
-        api_ollama_loaded(a, exchange, ask, &error);
+    api_slot *slot = NULL;
+    asked it = {.ask = api_alloc(&a->memory, sizeof *it.ask), .prompts.memory = &a->memory};
+    api_call call = {exchange, http, false};
+    if (!it.ask) refuse_memory(a, &error);
+    bool fine = it.ask && api_check_ready(a, &error) &&
+                api_json_open(&json, http->body, http->body_bytes, a->options.json_bytes, &error);
+    if (fine && api_has_several(a) && ask_is_unload(form, json.root)) {
+        it.ask->load = true;
+        fine = find_unloaded(a, json.root, it.ask, &slot, &error);
+    } else
+        fine = fine && pick(a, json.root, form, &call, &slot, &error) &&
+               check_text(slot->served, &error) &&
+               read_asked(a, slot->served, &json, form, &it, &error);
+    if (fine && it.ask->load)
+        api_ollama_loaded(a, exchange, form, &it.ask->keep, slot, &error);
     else if (fine)
-        start_job(a, exchange, http, ask, &prompts, &error);
-    if (error.status) api_answer_error(a, exchange, &error, tell_form_of(form)->error);
-    api_prompts_fini(&prompts);
+        start_job(a, slot->served, exchange, http, it.ask, &it.prompts, &error);
+    if (error.status) api_fail(a, exchange, &error, form);
+    api_prompts_fini(&it.prompts);
     api_json_close(&json);
-    api_free(&a->memory, words);
-    api_free(&a->memory, ask);
+    api_free(&a->memory, it.words);
+    api_free(&a->memory, it.ask);
 }

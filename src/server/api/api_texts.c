@@ -6,21 +6,26 @@
 static const char type_json[] = "application/json";
 
 /* What a body asks for, into text; error says why not. */
-typedef bool maker(api *a, api_json *json, api_text *text, api_error *error);
+typedef bool maker(api *a, api_served *served, api_json *json, api_text *text, api_error *error);
 
 static void answer(api *a, http_exchange *exchange, const http_request *request, maker *make,
                    api_error_form form) {
     api_error error = {0};
     api_json json = {0};
     api_text text = {.memory = &a->memory};
-    const uint64_t before = api_prompt_begin(a);
-    const bool fine =
+    api_slot *slot;
+    const api_call call = {exchange, request, false};
+    bool fine =
         api_json_open(&json, request->body, request->body_bytes, a->options.json_bytes, &error) &&
-        make(a, &json, &text, &error);
-    api_prompt_end(a, before);
+        api_pick(a, json.root, &call, &slot, &error);
+    if (fine) {
+        const int64_t before = api_prompt_begin(a);
+        fine = make(a, slot->served, &json, &text, &error);
+        api_prompt_end(a, slot->served, before);
+    }
     if (fine)
         api_answer_text(a, exchange, 200, type_json, &text);
-    else
+    else if (error.status)
         api_answer_error(a, exchange, &error, form);
     api_text_fini(&text);
     api_json_close(&json);
@@ -28,8 +33,8 @@ static void answer(api *a, http_exchange *exchange, const http_request *request,
 
 /* ---- /tokenize ---- */
 
-static void put_piece(const api *a, int32_t id, api_text *text) {
-    const mnem_text piece = mnem_tokenizer_piece(a->model.tokenizer, id, true);
+static void put_piece(const api_model *m, int32_t id, api_text *text) {
+    const mnem_text piece = mnem_tokenizer_piece(m->tokenizer, id, true);
     mnem_utf8_joiner joiner = {0};
     char whole[3 * (256 + 4)];
     const size_t n = piece.length < 256 ? piece.length : 256;
@@ -46,7 +51,10 @@ static void put_piece(const api *a, int32_t id, api_text *text) {
     api_say(text, "}");
 }
 
-static bool make_tokens(api *a, api_json *json, api_text *text, api_error *error) {
+static bool make_tokens(api *a, api_served *served, api_json *json, api_text *text,
+                        api_error *error) {
+    api_model *m = &served->model;
+    (void)a;
     const char *content = NULL, *prompt = NULL;
     bool special = false, pieces = false, parse = true;
     const int32_t *ids;
@@ -64,17 +72,16 @@ static bool make_tokens(api *a, api_json *json, api_text *text, api_error *error
                           "'content' is missing: set it to the text to convert to tokens");
     const unsigned flags =
         (special ? 0U : MNEM_ENCODE_NO_SPECIAL) | (parse ? 0U : MNEM_ENCODE_PLAIN);
-    if (!api_model_encode(&a->model, content, strlen(content), flags, &ids, &count, error))
-        return false;
+    if (!api_model_encode(m, content, strlen(content), flags, &ids, &count, error)) return false;
     api_say(text, "{\"tokens\":[");
     for (size_t i = 0; i < count; i++) {
         if (i) api_say(text, ",");
         if (pieces)
-            put_piece(a, ids[i], text);
+            put_piece(m, ids[i], text);
         else
             api_format(text, "%d", ids[i]);
     }
-    api_format(text, "],\"count\":%zu,\"max_model_len\":%d}", count, a->model.context);
+    api_format(text, "],\"count\":%zu,\"max_model_len\":%d}", count, m->context);
     return true;
 }
 
@@ -84,26 +91,26 @@ void api_on_tokenize(void *context, http_exchange *exchange, const http_request 
 
 /* ---- /detokenize ---- */
 
-static bool check_tokens(const api *a, const json_t *tokens, api_error *error) {
+static bool check_tokens(const api_model *m, const json_t *tokens, api_error *error) {
     if (!json_is_array(tokens))
         return api_refuse(error, 400, "tokens", "'tokens' must be a list of token ids");
     for (size_t i = 0; i < json_array_size(tokens); i++) {
         const json_t *id = json_array_get(tokens, i);
         const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
-        if (value < 0 || value >= a->model.info.vocab)
+        if (value < 0 || value >= m->info.vocab)
             return api_refuse(error, 400, "tokens",
                               "element %zu (from 0) of 'tokens' must be a token id from 0 to %d", i,
-                              a->model.info.vocab - 1);
+                              m->info.vocab - 1);
     }
     return true;
 }
 
-static void put_text(const api *a, const json_t *tokens, api_text *text) {
+static void put_text(const api_model *m, const json_t *tokens, api_text *text) {
     mnem_utf8_joiner joiner = {0};
     char whole[3 * (256 + 4)];
     for (size_t i = 0; i < json_array_size(tokens); i++) {
         const json_int_t value = json_integer_value(json_array_get(tokens, i));
-        const mnem_text piece = mnem_tokenizer_piece(a->model.tokenizer, (int32_t)value, true);
+        const mnem_text piece = mnem_tokenizer_piece(m->tokenizer, (int32_t)value, true);
         for (size_t at = 0; at < piece.length; at += 256) {
             const size_t n = piece.length - at < 256 ? piece.length - at : 256;
             api_escape(text, whole, mnem_utf8_join(&joiner, piece.bytes + at, n, whole));
@@ -113,13 +120,16 @@ static void put_text(const api *a, const json_t *tokens, api_text *text) {
 }
 
 /* "content" is llama.cpp's name, "prompt" is vLLM's. */
-static bool make_text(api *a, api_json *json, api_text *text, api_error *error) {
+static bool make_text(api *a, api_served *served, api_json *json, api_text *text,
+                      api_error *error) {
+    const api_model *m = &served->model;
+    (void)a;
     const json_t *tokens = api_get(json->root, "tokens");
-    if (!check_tokens(a, tokens, error)) return false;
+    if (!check_tokens(m, tokens, error)) return false;
     api_say(text, "{\"content\":\"");
-    put_text(a, tokens, text);
+    put_text(m, tokens, text);
     api_say(text, "\",\"prompt\":\"");
-    put_text(a, tokens, text);
+    put_text(m, tokens, text);
     api_say(text, "\"}");
     return true;
 }
@@ -130,13 +140,15 @@ void api_on_detokenize(void *context, http_exchange *exchange, const http_reques
 
 /* ---- /apply-template ---- */
 
-static bool make_prompt(api *a, api_json *json, api_text *text, api_error *error) {
-    const ask_defaults defaults = {.sampler = a->options.sampler, .vocab = a->model.info.vocab};
+static bool make_prompt(api *a, api_served *served, api_json *json, api_text *text,
+                        api_error *error) {
+    api_model *m = &served->model;
+    const ask_defaults defaults = {.sampler = served->sampler, .vocab = m->info.vocab};
     ask_request *ask = api_alloc(&a->memory, sizeof *ask);
     mnem_text prompt;
     if (!ask) return api_refuse_busy(error);
     const bool fine = ask_read(ASK_CHAT, json, &defaults, ask, error) &&
-                      api_model_render(&a->model, &a->memory, ask, &prompt, error);
+                      api_model_render(m, &a->memory, ask, &prompt, error);
     if (fine) {
         api_say(text, "{\"prompt\":");
         api_quote(text, prompt.bytes, prompt.length);
@@ -152,18 +164,17 @@ void api_on_template(void *context, http_exchange *exchange, const http_request 
 
 /* ---- /v1/messages/count_tokens ---- */
 
-static bool make_count(api *a, api_json *json, api_text *text, api_error *error) {
-    const ask_defaults defaults = {.sampler = a->options.sampler,
-                                   .vocab = a->model.info.vocab,
-                                   .thinks = a->model.thinks,
-                                   .counts = true};
+static bool make_count(api *a, api_served *served, api_json *json, api_text *text,
+                       api_error *error) {
+    api_model *m = &served->model;
+    const ask_defaults defaults = {
+        .sampler = served->sampler, .vocab = m->info.vocab, .thinks = m->thinks, .counts = true};
     ask_request *ask = api_alloc(&a->memory, sizeof *ask);
     api_prompts prompts = {.memory = &a->memory};
     if (!ask) return api_refuse_busy(error);
     const bool fine = api_check_ready(a, error) &&
                       ask_read(ASK_MESSAGES, json, &defaults, ask, error) &&
-                      api_check_model(a, ask->model, error) &&
-                      api_prompts_make(&a->model, json, ask, &prompts, error);
+                      api_prompts_make(m, json, ask, &prompts, error);
     if (fine) api_format(text, "{\"input_tokens\":%d}", prompts.total);
     api_prompts_fini(&prompts);
     api_free(&a->memory, ask);

@@ -86,7 +86,7 @@ static int take_memory(batch *b, uint64_t answers) {
     const uint64_t most = b->counted.lines + answers, ids = batch_ids_bytes(most);
     const uint64_t bytes = slots + again + ids + line_room(b) + 1;
     const mnem_status status =
-        mnem_ledger_charge(b->serve.stage.ledger, MNEM_KIND_HOST, tag, bytes);
+        mnem_ledger_charge(b->serve.model.stage.ledger, MNEM_KIND_HOST, tag, bytes);
     if (status != MNEM_OK) return tool_fail(status);
     b->memory_bytes = bytes;
     char *at = b->memory = calloc(1, bytes);
@@ -110,33 +110,6 @@ static int open_answers(batch *b) {
 
 /* ---- the plan ---- */
 
-/* "SmolLM2-135M" of ".../SmolLM2-135M.gguf", or --alias. */
-static void choose_name(serve *s) {
-    mnem_model_info info;
-    mnem_model_info_get(s->stage.model, &info);
-    snprintf(s->name, sizeof s->name, "%s", s->o->alias ? s->o->alias : tool_file_name(info.path));
-    char *dot = strrchr(s->name, '.');
-    if (!s->o->alias && dot && strcmp(dot, ".gguf") == 0) *dot = 0;
-}
-
-static int make_api(serve *s) {
-    api_options options = {.ledger = s->stage.ledger,
-                           .model = s->stage.model,
-                           .tokenizer = s->stage.tokenizer,
-                           .name = s->name,
-                           .template = {s->stage.prompt.text, s->stage.prompt.bytes},
-                           .template_args = s->o->template.arguments,
-                           .pooling = (mnem_pooling)s->o->pooling,
-                           .sampler = s->o->sampling,
-                           .truncate = s->o->truncate,
-                           .body_bytes = BATCH_BODY_BYTES};
-    options.sampler.dry_breakers = s->stage.breakers.of;
-    s->budget_bytes = tool_budget_bytes(s->stage.ledger);
-    s->stage.kept_bytes = serve_parts(s->budget_bytes, &options) + BATCH_BODY_BYTES;
-    const mnem_status status = api_create(&options, &s->api);
-    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
-}
-
 static int make_http(batch *b) {
     serve *s = &b->serve;
     const http_route *rows;
@@ -145,7 +118,7 @@ static int make_http(batch *b) {
     if (count >= SERVE_ROUTES) return tool_failed("the API has too many routes: a bug in mnem");
     memcpy(s->routes, rows, count * sizeof *rows);
     http_server_options options = {
-        .connections = b->slots, .ledger = s->stage.ledger, .handler = api_handler(s->api)};
+        .connections = b->slots, .ledger = s->model.stage.ledger, .handler = api_handler(s->api)};
     options.handler.routes = s->routes;
     const mnem_status status = http_local_create(&options, batch_feed_answer(), &s->http, &why);
     return status == MNEM_OK            ? TOOL_OK
@@ -154,7 +127,7 @@ static int make_http(batch *b) {
 }
 
 static int charge_thread(serve *s) {
-    const mnem_status status = mnem_ledger_charge(s->stage.ledger, MNEM_KIND_RUNTIME,
+    const mnem_status status = mnem_ledger_charge(s->model.stage.ledger, MNEM_KIND_RUNTIME,
                                                   "thread of requests", HTTP_THREAD_BYTES);
     if (status == MNEM_OK) s->thread_bytes = HTTP_THREAD_BYTES;
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
@@ -162,7 +135,7 @@ static int charge_thread(serve *s) {
 
 /* A few more than run together, so that one is there when another ends. */
 static void set_slots(batch *b) {
-    const int32_t parallel = b->serve.parallel, quarter = parallel / 4;
+    const int32_t parallel = b->serve.model.parallel, quarter = parallel / 4;
     const int32_t waiting = quarter < 2 ? 2 : quarter > WAITING ? WAITING : quarter;
     if (parallel + waiting < b->slots) b->slots = parallel + waiting;
 }
@@ -171,14 +144,14 @@ static int open_all(batch *b, const tool_args *args) {
     serve *s = &b->serve;
     int code = open_requests(b);
     if (code == TOOL_OK) set_auto(b);
-    if (code == TOOL_OK) code = tool_stage_open(args, &s->o->session, &s->stage);
-    if (code == TOOL_OK) code = tool_stage_tokenizer(&s->stage);
-    if (code == TOOL_OK) code = tool_stage_breakers(&s->stage, &s->o->breakers);
+    if (code == TOOL_OK) code = tool_stage_open(args, &s->o->session, &s->model.stage);
+    if (code == TOOL_OK) code = tool_stage_tokenizer(&s->model.stage);
+    if (code == TOOL_OK) code = tool_stage_breakers(&s->model.stage, &s->o->breakers);
     if (code == TOOL_OK && s->o->template.file)
-        code = tool_stage_read(&s->stage, s->o->template.file);
-    if (code == TOOL_OK) choose_name(s);
+        code = tool_stage_read(&s->model.stage, s->o->template.file);
+    if (code == TOOL_OK) serve_name_choose(s);
     if (code == TOOL_OK) code = open_answers(b);
-    if (code == TOOL_OK) code = make_api(s);
+    if (code == TOOL_OK) code = serve_api_create(s, NULL);
     if (code == TOOL_OK) code = make_http(b);
     if (code == TOOL_OK) code = charge_thread(s);
     if (code == TOOL_OK) code = serve_plan(s);
@@ -190,11 +163,11 @@ static int open_all(batch *b, const tool_args *args) {
 
 static void say_plan(const batch *b, const char *lead) {
     const serve *s = &b->serve;
-    const mnem_engine_plan *p = &s->stage.plan;
+    const mnem_engine_plan *p = &s->model.stage.plan;
     char text[200], held[TOOL_TEXT];
     int n = snprintf(text, sizeof text, "up to %d request%s at a time, of up to %d tokens each",
-                     s->parallel, tool_s((uint64_t)s->parallel), p->context);
-    if (p->page_bytes && !s->stage.transformer.encoder)
+                     s->model.parallel, tool_s((uint64_t)s->model.parallel), p->context);
+    if (p->page_bytes && !s->model.stage.transformer.encoder)
         snprintf(text + n, sizeof text - (size_t)n, "; the KV cache has space for %s tokens",
                  tool_exact((uint64_t)p->pages * (uint64_t)p->page_tokens, held));
     if (lead)
@@ -204,10 +177,10 @@ static void say_plan(const batch *b, const char *lead) {
 }
 
 static int print_plan(const batch *b) {
-    const tool_stage *stage = &b->serve.stage;
+    const tool_stage *stage = &b->serve.model.stage;
     if (stage->args->json) {
         json_t *plan = tool_report_plan_json(&stage->plan, stage);
-        if (plan) json_object_set_new(plan, "parallel", json_integer(b->serve.parallel));
+        if (plan) json_object_set_new(plan, "parallel", json_integer(b->serve.model.parallel));
         if (plan) json_object_set_new(plan, "lines", json_integer((json_int_t)b->counted.lines));
         tool_out_json("plan", plan);
         return TOOL_OK;
@@ -231,27 +204,27 @@ static void drain(void *context) {
 }
 
 static int create_engine(serve *s) {
-    tool_stage *stage = &s->stage;
+    tool_stage *stage = &s->model.stage;
     tool_progress progress;
     tool_progress_lines();
     tool_progress_begin(&progress, "loading");
     stage->options.progress = (mnem_progress){tool_progress_tell, &progress};
     mnem_status status =
-        mnem_engine_create(stage->model, &stage->options, &stage->plan, &s->engine);
+        mnem_engine_create(stage->model, &stage->options, &stage->plan, &s->model.engine);
     tool_progress_end(&progress);
-    if (status == MNEM_OK) status = serve_scheduler_create(s);
+    if (status == MNEM_OK) status = serve_scheduler_create(&s->model, api_end_token(s->api));
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
 static int run_requests(batch *b) {
     serve *s = &b->serve;
-    api_begin(s->api, s->http, s->scheduler, s->stage.plan.context);
+    api_begin(s->api, s->http, s->model.scheduler, s->model.stage.plan.context);
     tool_progress_begin(&b->progress, "requests");
     b->progress.before = (double)b->kept / (double)b->counted.lines;
     b->begun = tool_clock();
     const int error = http_thread_start(&s->thread, batch_feed, b);
     if (error) return tool_failed("can't start the thread of requests: %s", strerror(error));
-    const mnem_status status = mnem_scheduler_run(s->scheduler);
+    const mnem_status status = mnem_scheduler_run(s->model.scheduler);
     http_server_stop(s->http, false);
     pthread_join(s->thread, NULL);
     tool_progress_end(&b->progress);
@@ -263,8 +236,8 @@ static int answer_all(batch *b) {
     serve *s = &b->serve;
     int code = TOOL_OK;
     if (!batch_feed_prepare(b)) return b->code;
-    tool_report_start(&s->stage);
-    if (!s->stage.args->quiet && !s->stage.args->json) say_plan(b, NULL);
+    tool_report_start(&s->model.stage);
+    if (!s->model.stage.args->quiet && !s->model.stage.args->json) say_plan(b, NULL);
     code = serve_plan_keep(s);
     if (code == TOOL_OK) code = create_engine(s);
     if (code == TOOL_OK) code = run_requests(b);
@@ -329,14 +302,15 @@ static int end_of(batch *b, int code) {
 
 static void take_down(batch *b) {
     serve *s = &b->serve;
-    mnem_ledger *ledger = s->stage.ledger;
-    mnem_scheduler_destroy(s->scheduler);
-    mnem_engine_destroy(s->engine);
+    mnem_ledger *ledger = s->model.stage.ledger;
+    mnem_scheduler_destroy(s->model.scheduler);
+    mnem_engine_destroy(s->model.engine);
     http_server_destroy(s->http);
     api_destroy(s->api);
     free(b->memory);
     if (b->memory_bytes) mnem_ledger_release(ledger, MNEM_KIND_HOST, tag, b->memory_bytes);
-    if (s->books_bytes) mnem_ledger_release(ledger, MNEM_KIND_HOST, "scheduler", s->books_bytes);
+    if (s->model.books_bytes)
+        mnem_ledger_release(ledger, MNEM_KIND_HOST, "scheduler", s->model.books_bytes);
     if (s->thread_bytes)
         mnem_ledger_release(ledger, MNEM_KIND_RUNTIME, "thread of requests", s->thread_bytes);
     if (b->in >= 0) close(b->in);
@@ -344,11 +318,12 @@ static void take_down(batch *b) {
 
 /* A rank that does what rank 0 says. */
 static int follow(serve *s, const tool_args *args) {
-    int code = tool_stage_open(args, &s->o->session, &s->stage);
+    int code = tool_stage_open(args, &s->o->session, &s->model.stage);
     if (code == TOOL_OK) code = serve_follow(s);
-    if (s->books_bytes)
-        mnem_ledger_release(s->stage.ledger, MNEM_KIND_HOST, "scheduler", s->books_bytes);
-    tool_stage_close(&s->stage);
+    if (s->model.books_bytes)
+        mnem_ledger_release(s->model.stage.ledger, MNEM_KIND_HOST, "scheduler",
+                            s->model.books_bytes);
+    tool_stage_close(&s->model.stage);
     return code;
 }
 
@@ -357,7 +332,7 @@ static int verb_batch(const tool_args *args) {
     own = *(const batch_options *)args;
     own.serve.queue = QUEUE;
     b->o = &own;
-    b->serve.o = &own.serve;
+    b->serve.o = b->serve.model.o = &own.serve;
     b->in_path = args->operand[1];
     b->in = b->out = -1;
     int code = check(&own.serve);
@@ -376,10 +351,11 @@ static int verb_batch(const tool_args *args) {
         if (code == TOOL_OK) code = closed;
         code = end_of(b, code);
     }
-    if (b->serve.engine && args->verbose && !args->quiet) tool_report_end(stderr, &b->serve.stage);
+    if (b->serve.model.engine && args->verbose && !args->quiet)
+        tool_report_end(stderr, &b->serve.model.stage);
     take_down(b);
-    code = tool_stage_end_trace(&b->serve.stage, code);
-    tool_stage_close(&b->serve.stage);
+    code = tool_stage_end_trace(&b->serve.model.stage, code);
+    tool_stage_close(&b->serve.model.stage);
     const int out = tool_out_end();
     return code == TOOL_OK ? out : code;
 }

@@ -58,7 +58,7 @@ static void post(const char *path, const char *body, const char *prompt) {
 
 static void holes_become_prompts(void **state) {
     (void)state;
-    fake.api->model.fim = all;
+    fake.api->slot->served->model.fim = all;
     fake.say = "God said";
     post("/v1/completions", "{\"prompt\":\"ab\",\"suffix\":\"cd\"}", "<P>ab<S>cd<M>");
     assert_true(has("\"text\":\"God said\""));
@@ -73,7 +73,7 @@ static void holes_become_prompts(void **state) {
          "{\"input_prefix\":\"\",\"input_suffix\":\"\",\"n_predict\":1,\"input_extra\":[{\"text\":"
          "\"gh\",\"filename\":\"a.c\"},{\"text\":\"ij\"}]}",
          "<R>myproject\n<F>a.c\ngh<F>tmp\nij<F>filename\n<P><S><M>");
-    fake.api->model.fim.rep = fake.api->model.fim.sep = -1;
+    fake.api->slot->served->model.fim.rep = fake.api->slot->served->model.fim.sep = -1;
     post("/infill",
          "{\"input_prefix\":\"ab\",\"input_suffix\":\"cd\",\"input_extra\":[{\"text\":\"gh\"}]}",
          "\n\n--- snippet ---\n\ngh<P>ab<S>cd<M>");
@@ -81,7 +81,7 @@ static void holes_become_prompts(void **state) {
 
 static void an_empty_suffix_is_none(void **state) {
     (void)state;
-    fake.api->model.fim = none;
+    fake.api->slot->served->model.fim = none;
     fake.say = "God";
     assert_int_equal(
         fake_post(&fake, "/v1/completions", "{\"prompt\":\"ab\",\"suffix\":\"\"}")->status, 200);
@@ -100,8 +100,8 @@ static void a_token_around_holes_ends_the_answer(void **state) {
                                            MNEM_ENCODE_NO_SPECIAL, &ids, &n),
                      MNEM_OK);
     assert_true(n > 1);
-    fake.api->model.fim = all;
-    fake.api->model.fim.pad = ids[n - 1];
+    fake.api->slot->served->model.fim = all;
+    fake.api->slot->served->model.fim.pad = ids[n - 1];
     assert_int_equal(fake_post(&fake, "/infill", body)->status, 200);
     assert_true(has("\"stop_type\":\"eos\""));
     assert_null(strstr(fake.answer.body, "said"));
@@ -133,7 +133,7 @@ static void what_does_not_fit_is_cut_or_refused(void **state) {
     static const char infill[] =
         "{\"input_prefix\":\"%s\",\"input_suffix\":\"%s\",\"n_predict\":4}";
     static const char text[] = "{\"prompt\":\"%s\",\"suffix\":\"%s\",\"max_tokens\":4}";
-    fake.api->model.fim = all;
+    fake.api->slot->served->model.fim = all;
     fake.say = "God";
     const int rows[][2] = {{600, 600}, {600, 3}, {3, 600}};
     for (int i = 0; i < 3; i++) {
@@ -179,13 +179,13 @@ static void what_is_no_hole_is_refused(void **state) {
     (void)state;
     char param[80];
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
-        fake.api->model.fim = refused[i].fim ? all : none;
+        fake.api->slot->served->model.fim = refused[i].fim ? all : none;
         fake_post(&fake, refused[i].path, refused[i].body);
         snprintf(param, sizeof param, "\"param\":\"%s\"", refused[i].param);
         if (fake.answer.status != 400 || !strstr(fake.answer.body, param))
             fail_msg("%s: %d %s", refused[i].body, fake.answer.status, fake.answer.body);
     }
-    fake.api->model.fim = none;
+    fake.api->slot->served->model.fim = none;
     assert_int_equal(
         fake_post(&fake, "/api/generate", "{\"prompt\":\"a\",\"suffix\":\"b\"}")->status, 400);
     assert_true(has("{\"error\":\"'suffix' is not supported: the vocabulary of this model"));

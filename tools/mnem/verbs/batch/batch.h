@@ -21,8 +21,8 @@
 
 enum {
     BATCH_PARALLEL = 64,
-    BATCH_LINE_MOST = (1 << 20) + (64 << 10), /* a body of a server's, and what is around it */
-    BATCH_BODY_BYTES = 1 << 20
+    BATCH_LINE_MOST =
+        SERVE_BODY_BYTES + (64 << 10), /* a body of a server's, and what is around it */
 };
 
 typedef struct batch_options {

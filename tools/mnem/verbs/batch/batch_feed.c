@@ -39,8 +39,8 @@ static bool read_line(batch *b) {
     char why[80];
     const bool fine = batch_request_read(b->reader.line, b->reader.n, r);
     snprintf(why, sizeof why, "the %s is longer than %d bytes", b->reader.cut ? "line" : "body",
-             BATCH_BODY_BYTES);
-    if (b->reader.cut || (fine && r->body.n > BATCH_BODY_BYTES)) {
+             SERVE_BODY_BYTES);
+    if (b->reader.cut || (fine && r->body.n > SERVE_BODY_BYTES)) {
         refuse(b, 413, "request_too_large", why);
         return false;
     }
@@ -166,7 +166,7 @@ static void send(batch *b) {
 static void show_progress(batch *b) {
     char note[80];
     mnem_scheduler_stats stats;
-    mnem_scheduler_stats_get(b->serve.scheduler, &stats);
+    mnem_scheduler_stats_get(b->serve.model.scheduler, &stats);
     const uint64_t done = b->kept + b->done, failed = b->kept_failed + b->failed;
     const int n =
         snprintf(note, sizeof note, "%" PRIu64 " of %" PRIu64 " requests", done, b->counted.lines);
@@ -177,7 +177,7 @@ static void show_progress(batch *b) {
 static void say_draining(batch *b) {
     if (b->said_draining || !tool_interrupted()) return;
     b->said_draining = true;
-    if (b->serve.stage.args->quiet || !b->in_flight) return;
+    if (b->serve.model.stage.args->quiet || !b->in_flight) return;
     tool_message("finishing %d request%s; a second Ctrl-C or SIGTERM stops at once", b->in_flight,
                  tool_s((uint64_t)b->in_flight));
 }
@@ -199,6 +199,6 @@ void *batch_feed(void *context) {
         show_progress(b);
         if (b->code != TOOL_OK) break;
     } while (b->in_flight > 0 && http_local_turn(b->serve.http, 1000));
-    mnem_scheduler_stop(b->serve.scheduler, b->code == TOOL_OK);
+    mnem_scheduler_stop(b->serve.model.scheduler, b->code == TOOL_OK);
     return NULL;
 }

@@ -88,7 +88,7 @@ static int take_answer(batch *b, const batch_reader *r) {
 static int cut_off(const batch *b, const batch_reader *r) {
     if (!batch_answer_begins(r->line, r->n)) return refuse_line(b, r);
     if (ftruncate(b->out, (off_t)r->offset) != 0) return failed(b->o->out, errno);
-    if (!b->serve.stage.args->quiet)
+    if (!b->serve.model.stage.args->quiet)
         tool_message("the last line of %s is incomplete: its request is answered again", b->o->out);
     return TOOL_OK;
 }
@@ -119,7 +119,8 @@ int batch_output_check(const batch *b) {
     return tool_failed(
         "%s has answers of this model with other options, by which texts differ (context %d and KV "
         "type %s now, template, sampling): go on with the same options, or choose another --out",
-        b->o->out, b->serve.stage.plan.context, tool_kv_text(b->serve.stage.plan.kv_type));
+        b->o->out, b->serve.model.stage.plan.context,
+        tool_kv_text(b->serve.model.stage.plan.kv_type));
 }
 
 /* ---- what is appended ---- */

@@ -45,20 +45,20 @@ static uint64_t hash_option(uint64_t hash, const tool_option *o, const char *at)
 
 static uint64_t hash_options(const batch *b) {
     const tool_args *args = &b->o->serve.args;
-    const mnem_engine_plan *plan = &b->serve.stage.plan;
+    const mnem_engine_plan *plan = &b->serve.model.stage.plan;
     const int32_t numbers[] = {plan->context, (int32_t)plan->kv_type};
     uint64_t hash = batch_hash(0, numbers, sizeof numbers);
     tool_option o;
     for (int i = 0; tool_option_get(args->verb, i, &o); i++)
         if (!tool_has_word(without, o.name, strlen(o.name)))
             hash = hash_option(hash, &o, (const char *)args + o.offset);
-    hash = batch_hash(hash, b->serve.stage.prompt.text, b->serve.stage.prompt.bytes);
-    return hash_text(hash, b->serve.name);
+    hash = batch_hash(hash, b->serve.model.stage.prompt.text, b->serve.model.stage.prompt.bytes);
+    return hash_text(hash, b->serve.model.name);
 }
 
 static uint64_t hash_model(const batch *b) {
     api_file file;
-    api_file_read(b->serve.stage.model, b->serve.stage.tokenizer, &file);
+    api_file_read(b->serve.model.stage.model, b->serve.model.stage.tokenizer, &file);
     return hash_texts(hash_text(0, file.digest), &b->o->serve.session.lora);
 }
 
