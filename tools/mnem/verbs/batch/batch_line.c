@@ -305,6 +305,6 @@ bool batch_answer_read(const char *line, size_t n, batch_answer *a) {
             return false;
     }
     if (!take(&w, ",\"response\":{\"status_code\":") || !take_number(&w, 10, &status)) return false;
-    a->status = (int)status;
-    return take(&w, ",") && (a->refused || a->custom_id.n);
+    a->status = status < 1000 ? (int)status : 0;
+    return a->status >= 100 && take(&w, ",") && (a->refused || a->custom_id.n);
 }

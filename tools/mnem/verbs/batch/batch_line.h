@@ -34,7 +34,7 @@ typedef struct batch_answer {
     batch_slice custom_id;
     int status;
 } batch_answer;
-enum { BATCH_HEAD_MOST = BATCH_ID_MOST + 160 }; /* what of a line batch_answer_read looks at */
+enum { BATCH_HEAD_MOST = BATCH_ID_MOST + 256 }; /* what of a line batch_answer_read looks at */
 /* The beginning of a line; false: mnem batch has not written it. */
 bool batch_answer_read(const char *line, size_t n, batch_answer *answer);
 /* The same bytes, but for the answer's own; how many. */
