@@ -146,6 +146,31 @@ static void lines_that_are_wrong_are_answered(void **state) {
     free(before);
 }
 
+/* Eight answers each with logprobs, of which a few requests fill what all responses share. */
+static void what_has_no_room_beside_others_is_answered_all_the_same(void **state) {
+    (void)state;
+    enum { COUNT = 16 };
+    const char *in = at("large.jsonl"), *together = fresh("together.jsonl"),
+               *alone = fresh("alone.jsonl");
+    FILE *file = fopen(in, "w");
+    for (int i = 0; i < COUNT; i++)
+        fprintf(
+            file,
+            "{\"custom_id\": \"c%d\", \"url\": \"/v1/completions\", \"body\": {\"prompt\": \"In "
+            "the\", \"n\": 8, \"seed\": %d, \"logprobs\": 5, \"max_tokens\": 60}}\n",
+            i, i);
+    fclose(file);
+    assert_int_equal(BATCH(in, together, "-q").code, 0);
+    assert_int_equal(BATCH(in, alone, "-q", "--parallel", "1").code, 0);
+    json_t *got = batch_answers(together), *want = batch_answers(alone), *each;
+    const char *id;
+    equal_answers(got, want);
+    json_object_foreach(got, id, each)
+        assert_int_equal(json_integer_value(json_object_get(each, "status_code")), 200);
+    json_decref(got);
+    json_decref(want);
+}
+
 /* ---- going on ---- */
 
 static void what_any_end_leaves_is_gone_on_with(void **state) {
@@ -314,6 +339,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_are_those_of_a_server),
         cmocka_unit_test(lines_that_are_wrong_are_answered),
+        cmocka_unit_test(what_has_no_room_beside_others_is_answered_all_the_same),
         cmocka_unit_test(what_any_end_leaves_is_gone_on_with),
         cmocka_unit_test(a_run_that_is_killed_goes_on),
         cmocka_unit_test(ctrl_c_says_how_to_go_on),

@@ -138,6 +138,7 @@ static void set_slots(batch *b) {
     const int32_t parallel = b->serve.model.parallel, quarter = parallel / 4;
     const int32_t waiting = quarter < 2 ? 2 : quarter > WAITING ? WAITING : quarter;
     if (parallel + waiting < b->slots) b->slots = parallel + waiting;
+    b->most = b->slots;
 }
 
 static int open_all(batch *b, const tool_args *args) {

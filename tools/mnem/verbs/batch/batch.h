@@ -30,20 +30,21 @@ typedef struct batch_options {
     const char *out;     /* NULL or "-": standard output */
 } batch_options;
 
+/* Where a request is in the file. */
+typedef struct batch_place {
+    uint64_t line, offset, bytes;
+    bool again, alone; /* it is asked again; and nothing beside it */
+} batch_place;
+
 struct batch;
 /* A request without an answer. */
 typedef struct batch_slot {
     struct batch *batch;
-    uint64_t line, offset, bytes; /* in the file of requests */
-    bool used, alone;             /* alone: no other one until it is answered */
+    batch_place place;
+    bool used;
     size_t id_bytes;
     char id[BATCH_ID_MOST];
 } batch_slot;
-
-/* Where a line is that is asked again. */
-typedef struct batch_place {
-    uint64_t line, offset, bytes;
-} batch_place;
 
 typedef struct batch {
     serve serve; /* its stage, plan, API and scheduler; not its connections */
@@ -60,15 +61,16 @@ typedef struct batch {
     batch_ids ids;
     batch_slot *slot; /* [slots] */
     int32_t slots, in_flight;
+    int32_t most, calm; /* that may be under way now, up to slots; answers since it changed */
     batch_place *again; /* [2 * slots] */
     int32_t again_count;
-    uint64_t again_alone; /* the reader's line is this one, to be sent alone; 0: it isn't */
-    bool alone;           /* such a one is under way */
-    batch_slot *sending;  /* while its handler runs */
-    bool bounced;         /* it was refused for others, and is sent again after one of these: */
-    int32_t full_at;      /* when fewer are under way; 0: it wasn't */
-    int32_t broken;       /* answers of 500 in a row */
-    void *memory;         /* all of the above */
+    batch_place asked;   /* what is ready, if it is asked again */
+    bool alone;          /* such a one is under way, with nothing beside it */
+    batch_slot *sending; /* while its handler runs */
+    bool bounced;        /* it was refused for others, and is sent again after one of these: */
+    int32_t full_at;     /* when fewer are under way; 0: it wasn't */
+    int32_t broken;      /* answers of 500 in a row */
+    void *memory;        /* all of the above */
     uint64_t memory_bytes;
     /* Lines, but blank ones; answers of earlier runs in kept and kept_failed. */
     uint64_t kept, kept_failed, done, failed, first_failed;

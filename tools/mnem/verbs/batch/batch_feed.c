@@ -1,9 +1,9 @@
 /* batch_feed.c: requests from the file to the API, answers from there to the file; one thread.
  *
  * So many requests are under way that a few always wait for the scheduler: who runs together is its
- * matter. What has no room for now is asked again: at once where the request was refused when it
- * was sent (429 of a full queue), and alone, after all others, where memory that all share was
- * missing later. So no answer depends on what ran beside it. */
+ * matter. What has no room for now is asked again: after the next answer where the request was
+ * refused when it was sent (429 of a full queue); where memory that all share was missing later,
+ * once beside fewer others, and then alone. So no answer depends on what ran beside it. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 static void put_refusal(batch *b, uint64_t line, batch_slice custom_id, int status,
                         const char *code, const char *why) {
     char body[512];
-    batch_slot slot = {.line = line, .id_bytes = custom_id.n};
+    batch_slot slot = {.place.line = line, .id_bytes = custom_id.n};
     if (custom_id.n) memcpy(slot.id, custom_id.at, custom_id.n);
     const int n = snprintf(body, sizeof body,
                            "{\"error\":{\"message\":\"line %" PRIu64
@@ -70,15 +70,13 @@ static bool prepare_next(batch *b) {
     return false;
 }
 
-/* One that is asked again, alone. */
+/* One that is asked again: the last of them; alone, if it was asked again before. */
 static bool prepare_again(batch *b) {
-    if (!b->again_count || b->in_flight) return false;
-    const batch_place at = b->again[--b->again_count];
-    if (batch_reader_again(&b->reader, at.line, at.offset, at.bytes) &&
-        batch_request_read(b->reader.line, b->reader.n, &b->request)) {
-        b->again_alone = at.line;
+    if (!b->again_count || (b->in_flight && b->again[b->again_count - 1].alone)) return false;
+    b->asked = b->again[--b->again_count];
+    if (batch_reader_again(&b->reader, b->asked.line, b->asked.offset, b->asked.bytes) &&
+        batch_request_read(b->reader.line, b->reader.n, &b->request))
         return true;
-    }
     b->code =
         tool_failed("%s has changed since this run began: run the same command again", b->in_path);
     return false;
@@ -86,8 +84,9 @@ static bool prepare_again(batch *b) {
 
 bool batch_feed_prepare(batch *b) {
     if (b->ready || b->code != TOOL_OK) return b->ready;
-    b->again_alone = 0;
-    if (b->again_count < b->slots) b->ready = prepare_next(b);
+    b->asked = (batch_place){0};
+    const bool soon = b->again_count && !b->again[b->again_count - 1].alone;
+    if (!soon && b->again_count < b->slots) b->ready = prepare_next(b);
     if (!b->ready && b->code == TOOL_OK && !atomic_load(&b->draining)) b->ready = prepare_again(b);
     return b->ready;
 }
@@ -103,6 +102,23 @@ static batch_slot *free_slot(batch *b) {
 /* Statuses that may be due to the requests beside it. */
 static bool is_crowded(int status) {
     return status == 413 || status == 429 || status == 503;
+}
+
+/* Fewer are under way from then on, and one more after each round of answers. A status of 413 says
+ * that it may be too large even alone. */
+static void ask_again(batch *b, const batch_slot *slot, int status) {
+    batch_place place = slot->place;
+    place.alone = place.again || status == 413;
+    place.again = true;
+    b->again[b->again_count++] = place;
+    b->most = b->in_flight > 1 ? b->in_flight : 1;
+    b->calm = 0;
+}
+
+static void grow(batch *b) {
+    if (++b->calm < b->most || b->most >= b->slots) return;
+    b->most++;
+    b->calm = 0;
 }
 
 /* Where every request fails here (a disk that is gone) the others had better wait. */
@@ -121,14 +137,15 @@ static void on_answer(void *sender, int status, const void *body, size_t bytes) 
     batch *b = slot->batch;
     slot->used = false;
     b->in_flight--;
-    if (slot->alone) b->alone = false;
-    if (is_crowded(status) && !slot->alone) {
+    if (slot->place.alone) b->alone = false;
+    if (is_crowded(status) && !slot->place.alone) {
         if (slot == b->sending && b->in_flight > 0)
             b->bounced = true;
         else
-            b->again[b->again_count++] = (batch_place){slot->line, slot->offset, slot->bytes};
+            ask_again(b, slot, status);
         return;
     }
+    grow(b);
     if (!stops_for(b, status, body, bytes)) batch_output_put(b, slot, false, status, body, bytes);
 }
 
@@ -141,17 +158,14 @@ static void send(batch *b) {
     batch_slot *slot = free_slot(b);
     char *end = (char *)(uintptr_t)r->body.at + r->body.n;
     const char held = *end;
-    *slot = (batch_slot){.batch = b,
-                         .line = b->again_alone ? b->again_alone : b->reader.number,
-                         .offset = b->reader.offset,
-                         .bytes = b->reader.bytes,
-                         .used = true,
-                         .alone = b->again_alone != 0,
-                         .id_bytes = r->custom_id.n};
+    *slot = (batch_slot){.batch = b, .place = b->asked, .used = true, .id_bytes = r->custom_id.n};
     memcpy(slot->id, r->custom_id.at, r->custom_id.n);
+    if (!b->asked.again)
+        slot->place = (batch_place){
+            .line = b->reader.number, .offset = b->reader.offset, .bytes = b->reader.bytes};
     b->in_flight++;
     b->sending = slot;
-    b->alone = slot->alone;
+    b->alone = slot->place.alone;
     b->bounced = false;
     *end = 0;
     http_local_send(b->serve.http, r->path, r->body.at, r->body.n, slot);
@@ -183,7 +197,7 @@ static void say_draining(batch *b) {
 }
 
 static void fill(batch *b) {
-    while (b->in_flight < b->slots && !b->alone && !atomic_load(&b->draining)) {
+    while (b->in_flight < b->most && !b->alone && !atomic_load(&b->draining)) {
         if (b->full_at && b->in_flight >= b->full_at) return;
         if (!batch_feed_prepare(b)) return;
         send(b);

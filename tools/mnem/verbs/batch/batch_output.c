@@ -180,7 +180,7 @@ void batch_output_put(batch *b, const batch_slot *slot, bool refused, int status
     static char end[] = ",\"error\":null}\n";
     char head[BATCH_HEAD_MOST];
     const batch_answer answer = {.run = b->run,
-                                 .line = slot->line,
+                                 .line = slot->place.line,
                                  .refused = refused,
                                  .custom_id = {slot->id, slot->id_bytes},
                                  .status = status};
@@ -193,8 +193,8 @@ void batch_output_put(batch *b, const batch_slot *slot, bool refused, int status
     write_line(b, part, sizeof part / sizeof *part);
     b->done++;
     if (status == 200) return;
-    if (!b->failed++ || slot->line < b->first_failed) {
-        b->first_failed = slot->line;
+    if (!b->failed++ || slot->place.line < b->first_failed) {
+        b->first_failed = slot->place.line;
         keep_why(b, body, bytes);
     }
 }
