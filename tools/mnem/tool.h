@@ -120,6 +120,7 @@ struct tool_verb {
 #define TOOL_VERB_LIST(X)                                                                          \
     X(run)                                                                                         \
     X(serve)                                                                                       \
+    X(batch)                                                                                       \
     X(plan)                                                                                        \
     X(advise)                                                                                      \
     X(graph)                                                                                       \

@@ -116,7 +116,7 @@ static int check(const serve_options *o) {
 }
 
 /* "SmolLM2-135M" of ".../SmolLM2-135M.gguf", or --alias. */
-static void choose_name(serve *s) {
+void serve_name_choose(serve *s) {
     mnem_model_info info;
     mnem_model_info_get(s->model.stage.model, &info);
     snprintf(s->model.name, sizeof s->model.name, "%s",
@@ -125,7 +125,7 @@ static void choose_name(serve *s) {
     if (!s->o->alias && dot && strcmp(dot, ".gguf") == 0) *dot = 0;
 }
 
-static int make_api(serve *s) {
+int serve_api_create(serve *s, void (*on_note)(void *context, const char *text)) {
     api_options options = {.ledger = s->model.stage.ledger,
                            .model = s->model.stage.model,
                            .tokenizer = s->model.stage.tokenizer,
@@ -136,7 +136,7 @@ static int make_api(serve *s) {
                            .sampler = s->o->sampling,
                            .truncate = s->o->truncate,
                            .metrics_vllm = s->o->metrics == 1,
-                           .on_note = s->model.stage.args->quiet ? NULL : serve_on_note,
+                           .on_note = on_note,
                            .body_bytes = SERVE_BODY_BYTES};
     options.sampler.dry_breakers = s->model.stage.breakers.of;
     s->budget_bytes = tool_budget_bytes(s->model.stage.ledger);
@@ -152,8 +152,9 @@ static int open_all(serve *s, const tool_args *args) {
     if (code == TOOL_OK) code = tool_stage_breakers(&s->model.stage, &s->o->breakers);
     if (code == TOOL_OK && s->o->template.file)
         code = tool_stage_read(&s->model.stage, s->o->template.file);
-    if (code == TOOL_OK) choose_name(s);
-    if (code == TOOL_OK) code = make_api(s);
+    if (code == TOOL_OK) serve_name_choose(s);
+    if (code == TOOL_OK)
+        code = serve_api_create(s, s->model.stage.args->quiet ? NULL : serve_on_note);
     if (code == TOOL_OK) code = serve_http_create(s, on_wake, on_tick);
     if (code == TOOL_OK) code = serve_plan(s);
     return code;
