@@ -376,8 +376,15 @@ mnem_status mnem_engine_follow(mnem_engine *engine);
 
 /* ---- adapters by sequence ---- */
 
-/* Those of the engine's options. */
+/* Those of the engine's options: constants, which any thread may read. */
+typedef struct mnem_engine_adapter {
+    const char *path; /* of its file, borrowed until the engine is destroyed */
+    float scale;
+} mnem_engine_adapter;
 int32_t mnem_engine_adapter_count(const mnem_engine *engine);
+/* false: index is past the last. */
+bool mnem_engine_adapter_get(const mnem_engine *engine, int32_t index,
+                             mnem_engine_adapter *adapter);
 /* Chooses the adapters of a sequence without tokens: scales [adapters of the engine]. The sequence
  * gets the bits that it would get in an engine with the adapters of scales other than 0 alone,
  * whatever others of a step use. NULL: the scales of the options, which a new sequence has. A fork

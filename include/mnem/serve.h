@@ -81,6 +81,9 @@ mnem_status mnem_scheduler_create(const mnem_scheduler_options *options,
  * fine. */
 void mnem_scheduler_destroy(mnem_scheduler *scheduler);
 
+/* The engine of its options; borrowed. */
+mnem_engine *mnem_scheduler_engine(const mnem_scheduler *scheduler);
+
 /* With several ranks, rank 0 has the scheduler; the other ranks call this function in place of
  * mnem_engine_follow. It executes the commands of rank 0, including those for the swap file: each
  * rank has a swap file of its own for its part of the pages, without a name, in the folder of

@@ -19,6 +19,13 @@ int32_t mnem_engine_adapter_count(const mnem_engine *e) {
     return e->adapters ? e->adapters->adapters : 0;
 }
 
+bool mnem_engine_adapter_get(const mnem_engine *e, int32_t index, mnem_engine_adapter *adapter) {
+    if (index < 0 || index >= mnem_engine_adapter_count(e)) return false;
+    adapter->path = mnem_model_file_path(e->adapters->file[index], 0);
+    adapter->scale = e->adapters->scale[index];
+    return true;
+}
+
 static size_t scales_bytes(const mnem_engine *e) {
     return (size_t)mnem_engine_adapter_count(e) * sizeof(float);
 }
