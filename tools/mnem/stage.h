@@ -28,9 +28,8 @@ typedef struct tool_stage {
     mnem_engine_options options;
     mnem_engine_plan plan;
     mnem_session *session;
-    uint64_t
-        kept_bytes; /* part of the plan's peak: charged, but without memory until a request needs it */
-    bool budget_chosen; /* the ledger chose the budget: 85 % of the available memory */
+    uint64_t kept_bytes; /* of the plan's peak: charged, allocated when a request needs it */
+    bool budget_chosen;  /* the ledger chose the budget: 85 % of the available memory */
     double seconds_load;
     struct {
         char *text;

@@ -105,7 +105,7 @@ mnem_status mnem__saved_open(const mnem_engine *e, const float *scales, int fd, 
     if (h.magic != MNEM__SAVED_MAGIC)
         return mnem__fail(
             MNEM_BAD_FILE,
-            "saved sequence: the file is of another kind; give one that saving a sequence wrote");
+            "saved sequence: the file isn't one; give a file that mnem_sequence_save wrote");
     if (h.checksum != mnem__saved_header_checksum(&h) || !is_sound(&h))
         return damaged("the header");
     MNEM__TRY(check_engine(e, scales, &h));

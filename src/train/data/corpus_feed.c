@@ -121,8 +121,8 @@ static mnem_status check_options(const mnem_feed_options *o, const void *memory,
     mnem_corpus_info_get(o->corpus, &info);
     const uint64_t has = w->rows ? info.rows : info.tokens;
     if (!w->rows && info.rows)
-        return mnem__fail(MNEM_INVALID, "feed: the windows are of tokens, but the corpus has rows; "
-                                        "use windows of rows");
+        return mnem__fail(MNEM_INVALID, "feed: the windows count tokens, but the corpus has rows; "
+                                        "create windows of rows");
     if (w->begin > has || w->tokens > has - w->begin)
         return mnem__fail(
             MNEM_INVALID,

@@ -34,16 +34,16 @@ bool tool_profile_is_beaten(double known, double reached, double bytes, double c
 bool tool_profile_is_loaded(const tool_profile_age *age);
 /* The same for a load; < 0: unknown. */
 bool tool_load_is_high(double load);
-/* Whether a measurement under `load` replaces one under `kept`: other programs only slow it down, so
- * one under high load doesn't replace one under less load. */
+/* Whether a measurement under `load` replaces one under `kept`: other programs only slow it down,
+ * so one under high load doesn't replace one under less load. */
 bool tool_load_replaces(double load, double kept);
 /* The speeds that a model reached; 0: not measured. load: part of the processors' time that other
  * programs used; < 0: unknown. */
 typedef struct tool_rates {
     double generate_bytes_per_s, macs_per_s, load;
 } tool_rates;
-/* Completes the new rates with stored ones. If the load forbids replacing stored rates, these stay in
- * *now with their load: false. */
+/* Completes the new rates with stored ones. If the load forbids replacing stored rates, these stay
+ * in *now with their load: false. */
 bool tool_rates_join(const tool_rates *kept, tool_rates *now);
 /* Whether a profile with `age` replaces the stored one: it has more threads, or as many and an
  * acceptable load. */
