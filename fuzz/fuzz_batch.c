@@ -1,4 +1,4 @@
-/* fuzz_batch.c: any bytes as a line of requests of `mnem batch`, as one of its answers, and as a file
+/* fuzz_batch.c: any bytes as a line of requests of `mnem batch`, as one of answers, and as a file
  * of lines.
  *
  *     fuzz_batch -max_len=4000 NEW_FOLDER fuzz/corpus/batch */

@@ -1,5 +1,5 @@
-/* line_check.c: see line_check.h. Another reader of JSON (jansson) is the oracle: what it takes as a
- * request with all fields in order is one, and what is taken has the fields that it finds. */
+/* line_check.c: see line_check.h. Another reader of JSON (jansson) is the oracle: what it takes as
+ * a request with all fields in order is one, and what is taken has the fields that it finds. */
 #include "tools/batch/line_check.h"
 
 #include <stdlib.h>

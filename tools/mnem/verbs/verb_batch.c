@@ -85,13 +85,15 @@ static int take_memory(batch *b, uint64_t answers) {
     const uint64_t slots = n * sizeof *b->slot, again = 2 * n * sizeof *b->again;
     const uint64_t most = b->counted.lines + answers, ids = batch_ids_bytes(most);
     const uint64_t bytes = slots + again + ids + line_room(b) + 1;
-    const mnem_status status =
-        mnem_ledger_charge(b->serve.model.stage.ledger, MNEM_KIND_HOST, tag, bytes);
+    mnem_ledger *ledger = b->serve.model.stage.ledger;
+    b->slots = (int32_t)n;
+    b->serve.budget_bytes = tool_budget_bytes(ledger);
+    if (serve_plans_without(&b->serve, bytes)) return TOOL_OK;
+    const mnem_status status = mnem_ledger_charge(ledger, MNEM_KIND_HOST, tag, bytes);
     if (status != MNEM_OK) return tool_fail(status);
     b->memory_bytes = bytes;
     char *at = b->memory = calloc(1, bytes);
     if (!at) return tool_failed("out of memory for the list of requests: end other programs");
-    b->slots = (int32_t)n;
     b->slot = (batch_slot *)(void *)at;
     b->again = (batch_place *)(void *)(at + slots);
     batch_ids_init(&b->ids, at + slots + again, most);
@@ -104,7 +106,7 @@ static int open_answers(batch *b) {
     int code = b->o->serve.dry_run ? TOOL_OK : batch_output_open(b);
     if (code == TOOL_OK) code = batch_output_count(b, chunk, &lines);
     if (code == TOOL_OK) code = take_memory(b, lines);
-    if (code == TOOL_OK) code = batch_output_read(b);
+    if (code == TOOL_OK && b->memory) code = batch_output_read(b);
     return code;
 }
 
@@ -236,7 +238,8 @@ static int run_requests(batch *b) {
 static int answer_all(batch *b) {
     serve *s = &b->serve;
     int code = TOOL_OK;
-    if (!batch_feed_prepare(b)) return b->code;
+    /* Other ranks wait for the engine in any case. */
+    if (!batch_feed_prepare(b) && (b->code != TOOL_OK || !tool_ranks())) return b->code;
     tool_report_start(&s->model.stage);
     if (!s->model.stage.args->quiet && !s->model.stage.args->json) say_plan(b, NULL);
     code = serve_plan_keep(s);
@@ -346,7 +349,8 @@ static int verb_batch(const tool_args *args) {
     } else if (code == TOOL_OK) {
         tool_interrupt_call(drain, b);
         if (tool_interrupted()) drain(b); /* it came before */
-        code = answer_all(b);
+        code = batch_output_create(b);
+        if (code == TOOL_OK) code = answer_all(b);
         tool_interrupt_call(NULL, NULL);
         const int closed = batch_output_close(b);
         if (code == TOOL_OK) code = closed;

@@ -85,8 +85,10 @@ typedef struct batch {
 
 /* ---- batch_output.c: exit codes, with the message printed ---- */
 bool batch_output_is_stdout(const batch *b);
-/* Opens the answers and locks them. */
+/* Opens the answers and locks them, if they are there. */
 int batch_output_open(batch *b);
+/* Otherwise makes their file: not before the plan fits. */
+int batch_output_create(batch *b);
 /* Counts their lines, for the plan. */
 int batch_output_count(const batch *b, char *chunk, uint64_t *lines);
 /* Reads them into the table of ids, and cuts off an incomplete last line. */

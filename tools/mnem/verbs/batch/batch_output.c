@@ -28,12 +28,8 @@ static int lock(batch *b) {
                        b->o->out);
 }
 
-int batch_output_open(batch *b) {
+static int opened(batch *b) {
     struct stat in, out;
-    b->out = -1;
-    if (batch_output_is_stdout(b)) return TOOL_OK;
-    b->out = open(b->o->out, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (b->out < 0 && errno == EINVAL) b->out = open(b->o->out, O_WRONLY | O_CLOEXEC);
     if (b->out < 0 || fstat(b->out, &out) != 0) return failed(b->o->out, errno);
     if (fstat(b->in, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
         return tool_usage("batch",
@@ -42,6 +38,22 @@ int batch_output_open(batch *b) {
                           b->o->out);
     b->out_keeps = S_ISREG(out.st_mode);
     return b->out_keeps ? lock(b) : TOOL_OK;
+}
+
+/* What is no plain file is opened to write only: a pipe would be its own reader. */
+int batch_output_open(batch *b) {
+    struct stat about;
+    b->out = -1;
+    if (batch_output_is_stdout(b)) return TOOL_OK;
+    if (stat(b->o->out, &about) != 0) return errno == ENOENT ? TOOL_OK : failed(b->o->out, errno);
+    b->out = open(b->o->out, (S_ISREG(about.st_mode) ? O_RDWR : O_WRONLY) | O_CLOEXEC);
+    return opened(b);
+}
+
+int batch_output_create(batch *b) {
+    if (batch_output_is_stdout(b) || b->out >= 0) return TOOL_OK;
+    b->out = open(b->o->out, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return opened(b);
 }
 
 /* ---- what is there ---- */
@@ -155,9 +167,10 @@ static void write_line(batch *b, struct iovec *part, int parts) {
     if (write_all(b->out, part, parts)) return;
     const int error = errno;
     if (b->out_keeps && ftruncate(b->out, before) == 0) lseek(b->out, before, SEEK_SET);
-    b->code = tool_failed("can't write %s: %s; the answers before are kept: run the same command "
-                          "again to go on",
-                          b->o->out, strerror(error));
+    b->code = b->out_keeps ? tool_failed("can't write %s: %s; the answers before are kept: run the "
+                                         "same command again to go on",
+                                         b->o->out, strerror(error))
+                           : failed(b->o->out, error);
 }
 
 /* The message of an error, as JSON has it. */
