@@ -107,6 +107,9 @@ static int check(const serve_options *o) {
     if (o->dry_run && tool_ranks())
         return tool_usage("serve", "--dry-run plans for one process: mnem plan --ranks N plans for "
                                    "several");
+    if (o->models) return models_check(o);
+    if (tool_given(&o->args, "wait"))
+        return tool_usage("serve", "--wait applies to several models only: add --models");
     struct stat info;
     if (o->keep_cache && (!o->swap || (stat(o->swap, &info) == 0 && S_ISDIR(info.st_mode))))
         return tool_usage(
