@@ -223,7 +223,6 @@ bool api_query_get(const char *query, const char *name, char *out, size_t room);
 void api_want(api *a, api_slot *slot);
 void api_unwant(api *a, api_slot *slot);
 void api_keep(api *a, api_slot *slot, int64_t seconds);
-const char *api_state_text(api_model_state state);
 
 /* ---- models/api_park.c ---- */
 bool api_park(api *a, api_slot *slot, const api_call *call, api_error *error);

@@ -200,9 +200,10 @@ void api_keep(api *a, api_slot *slot, int64_t seconds) {
     if (calls->on_keep) calls->on_keep(calls->context, slot->index, seconds);
 }
 
-void api_model_know(api *a, int32_t index, const api_served *served, uint64_t least_bytes,
-                    uint64_t bytes) {
+void api_model_know(api *a, int32_t index, const api_served *served, int32_t context,
+                    uint64_t least_bytes, uint64_t bytes) {
     api_slot *slot = a->slot + index;
+    if (context) slot->listing.context = context;
     slot->listing.least_bytes = least_bytes;
     slot->listing.bytes = bytes;
     if (served) note_file(slot, served);
@@ -256,6 +257,21 @@ void api_model_refuse(api *a, int32_t index, int status, const char *code, const
     snprintf(slot->failure, sizeof slot->failure, "%s", text);
     if (slot->use.state == API_MODEL_LOADING) set_state(a, slot, API_MODEL_UNLOADED);
     api_parked_fail(a, slot, &error);
+}
+
+bool api_model_view_get(const api *a, int32_t index, api_model_view *view) {
+    if (index >= a->slots) return false;
+    const api_slot *slot = a->slot + index;
+    const api_served *s = slot->served;
+    *view = (api_model_view){.name = slot->listing.name,
+                             .state = slot->use.state,
+                             .pin = slot->listing.pin,
+                             .bytes = slot->listing.bytes,
+                             .context = s ? s->model.context : slot->listing.context,
+                             .requests = slot->use.requests,
+                             .waiting = slot->use.waiting,
+                             .scheduler = s ? s->scheduler : NULL};
+    return true;
 }
 
 void api_model_use_get(api *a, int32_t index, api_model_use *use) {

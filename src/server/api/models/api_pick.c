@@ -107,6 +107,13 @@ bool api_query_get(const char *query, const char *name, char *out, size_t room) 
     return false;
 }
 
+int32_t api_model_of_query(const api *a, const char *query) {
+    char name[API_MODEL_NAME + 8];
+    const bool named = api_query_get(query, "model", name, sizeof name);
+    const api_slot *slot = named ? api_find_model(a, name) : NULL;
+    return slot ? slot->index : 0;
+}
+
 bool api_pick_query(api *a, http_exchange *exchange, const http_request *http, api_slot **slot,
                     api_error *error) {
     char name[API_MODEL_NAME + 8];
