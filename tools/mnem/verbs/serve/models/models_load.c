@@ -178,7 +178,7 @@ static mnem_status load(models_one *m) {
     mnem_status status = models_open(m, &tables);
     if (status == MNEM_OK) {
         if (is_new) m->tables_bytes = tables;
-        m->served.stage.options = m->options;
+        if (!is_new) m->served.stage.options = m->options;
         api_plan_begin(v->s->api);
         if (is_new) status = models_plan_again(m);
         api_plan_end(v->s->api);

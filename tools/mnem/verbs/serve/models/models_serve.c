@@ -203,7 +203,7 @@ static bool look_at_idle(models_all *v) {
 
 bool models_step(models_all *v) {
     bool any = false;
-    for (int32_t i = 0; i < v->list.count; i++) {
+    for (int32_t i = 0; i < v->list.count && v->model; i++) {
         models_one *m = &v->model[i];
         bool more = false;
         if (!m->loaded) continue;
