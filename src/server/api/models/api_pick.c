@@ -18,8 +18,8 @@ static bool is_name(const char *listed, const char *name) {
 }
 
 api_slot *api_find_model(const api *a, const char *name) {
-    if (!api_has_several(a) && (!a->options.strict_model || !name)) return a->slot;
-    if (!name) return a->slots == 1 ? a->slot : NULL;
+    if (a->slots == 1 && (!a->options.strict_model || !name)) return a->slot;
+    if (!name) return NULL;
     for (int32_t i = 0; i < a->slots; i++)
         if (is_name(a->slot[i].listing.name, name)) return a->slot + i;
     return NULL;
