@@ -163,6 +163,7 @@ static void take_down(models_one *m) {
 
 /* While nothing is lent to requests: what they kept of a model that has gone is charged again. */
 static mnem_status charge_next(models_all *v) {
+    if (!v->s->api) return MNEM_OK; /* the end */
     api_plan_begin(v->s->api);
     const mnem_status status = models_next_charge(v);
     api_plan_end(v->s->api);

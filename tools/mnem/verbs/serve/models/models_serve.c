@@ -419,6 +419,7 @@ static void take_down(models_all *v) {
     }
     http_server_destroy(s->http);
     api_destroy(s->api); /* first: what is left of requests needs the models */
+    s->api = NULL;
     for (int32_t i = 0; i < v->list.count && v->model; i++) {
         models_unload(&v->model[i], false);
         models_drop_cache(&v->model[i]);
