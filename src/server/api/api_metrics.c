@@ -267,10 +267,9 @@ static void put_models(const writer *w) {
             out,
             labels_of(w, a->slot + i, ONE_LABEL("state", api_state_text(a->slot[i].use.state))), 1);
     open_metrics_family(out, "mnem_", "model_bytes", OPEN_METRICS_GAUGE,
-                        "Bytes that a loaded model takes");
+                        "Bytes that a model takes while it is loaded");
     for (int32_t i = 0; i < a->slots; i++)
-        open_metrics_count(out, labels_of(w, a->slot + i, NO_LABELS),
-                           a->slot[i].served ? a->slot[i].served->bytes : 0);
+        open_metrics_count(out, labels_of(w, a->slot + i, NO_LABELS), a->slot[i].listing.bytes);
     open_metrics_family(out, "mnem_", "model_loads", OPEN_METRICS_COUNTER,
                         "Times that a model was loaded");
     for (int32_t i = 0; i < a->slots; i++)
