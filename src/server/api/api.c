@@ -195,7 +195,7 @@ static const http_route table[] = {
     {"POST", "/api/generate", on_ollama_text, false},
     {"POST", "/api/embed", api_on_ollama_embed, false},
     {"POST", "/api/embeddings", api_on_ollama_embed_one, false},
-    {"POST", "/api/pull", api_on_write, false},
+    {"POST", "/api/pull", api_on_pull, false},
     {"POST", "/api/push", api_on_write, false},
     {"POST", "/api/create", api_on_write, false},
     {"POST", "/api/copy", api_on_write, false},
