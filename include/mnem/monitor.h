@@ -1,5 +1,6 @@
 /* mnem/monitor.h: publishes the current state of a program in a small status file: accounts of its
- * ledger by kind and tag, steps, tokens per second, pages, requests, models. `mnem top` shows such files.
+ * ledger by kind and tag, steps, tokens per second, pages, requests, models. `mnem top` shows such
+ * files.
  *
  * The file has the layout of mnem_monitor_file below, in this machine's byte order. Its sequence
  * number is odd during a write: a reader reads sequence, copies the view, and reads sequence again;
