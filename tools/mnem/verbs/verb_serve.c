@@ -149,6 +149,8 @@ static int check(const serve_options *o) {
         return tool_usage(
             "serve",
             "--keep-cache needs a swap file with a name: use --swap FILE, not --swap FOLDER");
+    if (o->slots && (stat(o->slots, &info) != 0 || !S_ISDIR(info.st_mode)))
+        return tool_usage("serve", "--slot-save-path '%s' must be a folder that exists", o->slots);
     return TOOL_OK;
 }
 
@@ -178,6 +180,7 @@ static int make_api(serve *s) {
                            .sampler = s->o->sampling,
                            .truncate = s->o->truncate,
                            .metrics_vllm = s->o->metrics == 1,
+                           .slot_folder = s->o->slots,
                            .on_note = s->stage.args->quiet ? NULL : on_note,
                            .body_bytes = BODY_BYTES};
     options.sampler.dry_breakers = s->stage.breakers.of;
@@ -424,6 +427,8 @@ static const tool_option options[] = {
      .help = "maximum size of the swap file (default: 1G)"},
     {"keep-cache", 0, NULL, TOOL_VALUE_FLAG, AT(keep_cache),
      .help = "save the prefix cache in --swap FILE for the next start"},
+    {"slot-save-path", 0, "FOLDER", TOOL_VALUE_TEXT, AT(slots),
+     .help = "let clients save conversations to files in FOLDER and restore them (POST /slots/N)"},
     {"api-key-file", 0, "FILE", TOOL_VALUE_TEXT, AT(key_file), .path = TOOL_PATH_READ,
      .help = "require a key from clients: one of those in FILE, one per line"},
     {"no-auth", 0, NULL, TOOL_VALUE_FLAG, AT(no_auth),

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
@@ -155,10 +156,40 @@ mnem_status mnem_scheduler_call(mnem_scheduler *s, int32_t sequences,
                                 void *context) {
     fake_serve *fake = s->fake;
     if (fake->submit != MNEM_OK) return fake->submit;
-    CHECK(sequences == 1 && !fake->call.function);
+    CHECK(sequences <= 1 && !fake->call.function);
     fake->call.function = function;
     fake->call.context = context;
     return MNEM_OK;
+}
+
+/* A file of a conversation is its ids; a cache has what ran last. */
+mnem_status mnem_scheduler_prefix_save(mnem_scheduler *s, uint64_t tree, const int32_t *ids,
+                                       int32_t count, int fd, int32_t *tokens) {
+    (void)s;
+    (void)tree;
+    *tokens = count;
+    if (scheduler.fake->embed != MNEM_OK) return scheduler.fake->embed;
+    const size_t bytes = (size_t)count * sizeof *ids;
+    return write(fd, ids, bytes) == (ssize_t)bytes ? MNEM_OK : MNEM_IO;
+}
+
+mnem_status mnem_scheduler_prefix_load(mnem_scheduler *s, uint64_t tree, int fd, int32_t *ids,
+                                       int32_t capacity, int32_t *tokens) {
+    (void)s;
+    (void)tree;
+    if (scheduler.fake->embed != MNEM_OK) return scheduler.fake->embed;
+    const ssize_t bytes = read(fd, ids, (size_t)capacity * sizeof *ids);
+    *tokens = bytes > 0 ? (int32_t)((size_t)bytes / sizeof *ids) : 0;
+    return bytes > 0 ? MNEM_OK : MNEM_BAD_FILE;
+}
+
+mnem_status mnem_scheduler_prefix_drop(mnem_scheduler *s, uint64_t tree, const int32_t *ids,
+                                       int32_t count, int32_t *tokens) {
+    (void)s;
+    (void)tree;
+    (void)ids;
+    *tokens = count;
+    return count ? MNEM_OK : MNEM_NOT_READY;
 }
 
 mnem_status mnem_engine_embed(mnem_engine *engine, const mnem_embed_text *texts, int32_t count,
@@ -364,8 +395,14 @@ static const http_route *find_route(const char *method, const char *path) {
     return NULL;
 }
 
-void fake_begin(fake_serve *fake, const char *method, const char *path, const char *body,
+void fake_begin(fake_serve *fake, const char *method, const char *target, const char *body,
                 size_t bytes) {
+    char path[FAKE_LINE];
+    const char *query = strchr(target, '?');
+    const size_t n = query ? (size_t)(query - target) : strlen(target);
+    CHECK(n < sizeof path);
+    memcpy(path, target, n);
+    path[n] = 0;
     const http_route *route = find_route(method, path);
     char *copy = malloc(bytes + 1); /* which is gone when the handler returns */
     CHECK(route && copy);
@@ -383,7 +420,7 @@ void fake_begin(fake_serve *fake, const char *method, const char *path, const ch
     fake->exchange->fake = fake;
     const http_request request = {.method = method,
                                   .path = path,
-                                  .query = "",
+                                  .query = query ? query + 1 : "",
                                   .body = copy,
                                   .body_bytes = bytes,
                                   .key = fake->key};

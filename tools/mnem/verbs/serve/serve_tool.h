@@ -31,7 +31,7 @@ typedef struct serve_options {
     tool_texts breakers;
     tool_template_asked template;
     int32_t pooling; /* mnem_pooling, of embeddings */
-    const char *host, *parallel, *swap, *key_file, *alias, *cors;
+    const char *host, *parallel, *swap, *key_file, *alias, *cors, *slots;
     int32_t port, queue;
     uint64_t swap_max;
     int32_t metrics; /* 1: with vLLM's names */
