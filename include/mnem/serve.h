@@ -58,6 +58,11 @@ typedef struct mnem_scheduler_options {
      * cancelled requests, and mnem_scheduler_create reads it. The contents that a killed process
      * left there are discarded. */
     bool keep_cache;
+    /* Called, by any thread and under the scheduler's lock, when there is something to do for
+     * mnem_scheduler_step: for one thread that steps several schedulers, which has a condition of
+     * its own to wait on (NULL: nothing is called). */
+    void (*on_work)(void *context);
+    void *work_context;
 } mnem_scheduler_options;
 
 /* The largest number of bytes that a scheduler takes; all are taken at its creation, none later.
@@ -202,6 +207,10 @@ mnem_status mnem_scheduler_call(mnem_scheduler *scheduler, int32_t sequences,
  * prefixes that are cached already. MNEM_INVALID: a file of another model; MNEM_BAD_FILE: a damaged
  * file; prefixes that were loaded before the damage stay, and are correct. MNEM_IO. */
 mnem_status mnem_scheduler_cache_save(mnem_scheduler *scheduler, int fd);
+/* The same in at most bytes_most, as many prefixes as fit, the most recently used first; *bytes is
+ * what the file has then (the last page of a block counted whole). */
+mnem_status mnem_scheduler_cache_save_within(mnem_scheduler *scheduler, int fd, uint64_t bytes_most,
+                                             uint64_t *bytes);
 mnem_status mnem_scheduler_cache_load(mnem_scheduler *scheduler, int fd);
 
 /* One conversation of the prefix cache, that of a tree (mnem_request) which has most of the tokens

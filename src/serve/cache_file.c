@@ -135,6 +135,11 @@ mnem_status mnem_scheduler_cache_save(mnem_scheduler *s, int fd) {
     return mnem__cache_save(s, fd, UINT64_MAX, &end);
 }
 
+mnem_status mnem_scheduler_cache_save_within(mnem_scheduler *s, int fd, uint64_t bytes_most,
+                                             uint64_t *bytes) {
+    return mnem__cache_save(s, fd, bytes_most, bytes);
+}
+
 /* ---- in ---- */
 
 static mnem_status bad(const char *what) {

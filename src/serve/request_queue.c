@@ -202,7 +202,7 @@ static mnem_status take_request(mnem_scheduler *s, const mnem_request *q, uint64
     s->waiting++;
     *number = r->number;
     mnem__event_request(MNEM__PHASE_QUEUED, r->number);
-    pthread_cond_signal(&s->changed);
+    mnem__scheduler_wake(s);
     return MNEM_OK;
 }
 
@@ -227,7 +227,7 @@ void mnem_scheduler_cancel(mnem_scheduler *s, uint64_t number) {
         mnem__request *r = &s->requests[i];
         if (r->state != MNEM__REQUEST_FREE && r->number == number) r->cancelled = true;
     }
-    pthread_cond_signal(&s->changed);
+    mnem__scheduler_wake(s);
     pthread_mutex_unlock(&s->lock);
 }
 

@@ -114,7 +114,7 @@ uint64_t mnem_scheduler_bytes(const mnem_scheduler_options *options, int32_t seq
 static void on_swapped(void *context) {
     mnem_scheduler *s = context;
     pthread_mutex_lock(&s->lock);
-    pthread_cond_signal(&s->changed);
+    mnem__scheduler_wake(s);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -240,7 +240,7 @@ void mnem_scheduler_stop(mnem_scheduler *s, bool drain) {
     s->stopping = true;
     if (!drain) s->dropping = true;
     if (!drain && s->waiting + s->begun > 0) s->hurried = true;
-    pthread_cond_signal(&s->changed);
+    mnem__scheduler_wake(s);
     pthread_mutex_unlock(&s->lock);
 }
 
@@ -260,7 +260,7 @@ mnem_status mnem_scheduler_call(mnem_scheduler *s, int32_t sequences,
             s->calls);
     else
         s->call[s->calls++] = (mnem__serve_call){sequences, function, context};
-    pthread_cond_signal(&s->changed);
+    mnem__scheduler_wake(s);
     pthread_mutex_unlock(&s->lock);
     return status;
 }

@@ -178,6 +178,13 @@ static inline bool mnem__request_before(const mnem__request *a, const mnem__requ
                                                   : a->number < b->number;
 }
 
+/* Wakes the stepping thread, which waits for the condition or in a loop of its own. Under the
+ * lock. */
+static inline void mnem__scheduler_wake(mnem_scheduler *s) {
+    pthread_cond_signal(&s->changed);
+    if (s->options.on_work) s->options.on_work(s->options.work_context);
+}
+
 /* ---- request_queue.c ---- */
 
 const mnem_logit_bias *mnem__request_bias(const mnem_scheduler *s, const mnem__request *r);

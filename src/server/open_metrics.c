@@ -63,17 +63,24 @@ void open_metrics_family(open_metrics *m, const char *prefix, const char *name,
                   help);
 }
 
-/* All of a sample that stands before its number. */
-static void put_sample(open_metrics *m, const open_metrics_label *labels) {
-    append_format(m, "%s%s%s", m->prefix, m->name, m->type == OPEN_METRICS_COUNTER ? "_total" : "");
+/* All of a sample that stands before its number: the name with a suffix, and labels, with le as the
+ * last one where that isn't NULL. */
+static void put_named(open_metrics *m, const char *suffix, const open_metrics_label *labels,
+                      const char *le) {
     const char *before = "{";
+    append_format(m, "%s%s%s", m->prefix, m->name, suffix);
     for (; labels && labels->name; labels++) {
         append_format(m, "%s%s=\"", before, labels->name);
         put_escaped(m, labels->value);
         m->put(m->context, "\"", 1);
         before = ",";
     }
-    if (*before == ',') m->put(m->context, "}", 1);
+    if (le) append_format(m, "%sle=\"%s\"", before, le);
+    if (le || *before == ',') m->put(m->context, "}", 1);
+}
+
+static void put_sample(open_metrics *m, const open_metrics_label *labels) {
+    put_named(m, m->type == OPEN_METRICS_COUNTER ? "_total" : "", labels, NULL);
 }
 
 void open_metrics_count(open_metrics *m, const open_metrics_label *labels, uint64_t value) {
@@ -91,19 +98,24 @@ void open_metrics_real(open_metrics *m, const open_metrics_label *labels, double
         append_format(m, " %.9g\n", value);
 }
 
-void open_metrics_histogram(open_metrics *m, const mnem_histogram *h) {
+void open_metrics_histogram(open_metrics *m, const open_metrics_label *labels,
+                            const mnem_histogram *h) {
     uint64_t below = 0;
+    char le[32];
     for (int i = 0; i < MNEM_HISTOGRAM_BUCKETS; i++) {
         const double bound = mnem_histogram_bound(i);
         below += h->bucket[i];
         if (isinf(bound))
-            append_format(m, "%s%s_bucket{le=\"+Inf\"} %" PRIu64 "\n", m->prefix, m->name, below);
+            snprintf(le, sizeof le, "+Inf");
         else
-            append_format(m, "%s%s_bucket{le=\"%.10g\"} %" PRIu64 "\n", m->prefix, m->name, bound,
-                          below);
+            snprintf(le, sizeof le, "%.10g", bound);
+        put_named(m, "_bucket", labels, le);
+        append_format(m, " %" PRIu64 "\n", below);
     }
-    append_format(m, "%s%s_count %" PRIu64 "\n%s%s_sum %.9g\n", m->prefix, m->name, h->count,
-                  m->prefix, m->name, h->sum);
+    put_named(m, "_count", labels, NULL);
+    append_format(m, " %" PRIu64 "\n", h->count);
+    put_named(m, "_sum", labels, NULL);
+    append_format(m, " %.9g\n", h->sum);
 }
 
 void open_metrics_end(open_metrics *m) {

@@ -45,8 +45,9 @@ void open_metrics_family(open_metrics *m, const char *prefix, const char *name,
 /* Writes a sample of a gauge or a counter. labels end with an empty one; NULL: none. */
 void open_metrics_count(open_metrics *m, const open_metrics_label *labels, uint64_t value);
 void open_metrics_real(open_metrics *m, const open_metrics_label *labels, double value);
-/* Writes all samples of a histogram. */
-void open_metrics_histogram(open_metrics *m, const mnem_histogram *h);
+/* Writes all samples of a histogram; labels as above, before the bound's. */
+void open_metrics_histogram(open_metrics *m, const open_metrics_label *labels,
+                            const mnem_histogram *h);
 /* Writes the last line. */
 void open_metrics_end(open_metrics *m);
 

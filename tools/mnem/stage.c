@@ -146,41 +146,6 @@ int tool_stage_end_trace(tool_stage *stage, int code) {
     return tool_recording_end(&stage->recording, code);
 }
 
-/* "FILE:SCALE", or a file alone: what follows the last colon is a scale if it is a number. */
-static float split_adapter(const char *asked, char name[PATH_MAX]) {
-    const char *colon = strrchr(asked, ':');
-    char *end = NULL;
-    const float scale = colon ? strtof(colon + 1, &end) : 1;
-    const bool scaled = colon && end != colon + 1 && !*end;
-    snprintf(name, PATH_MAX, "%.*s", scaled ? (int)(colon - asked) : PATH_MAX - 1, asked);
-    return scaled ? scale : 1;
-}
-
-static int check_adapters(const char *verb, const tool_texts *lora) {
-    char name[PATH_MAX], path[PATH_MAX];
-    int code = TOOL_OK;
-    for (int i = 0; i < lora->count && code == TOOL_OK; i++) {
-        split_adapter(lora->text[i], name);
-        code = tool_adapter_path(verb, name, path);
-    }
-    return code;
-}
-
-static mnem_status open_adapters(tool_stage *stage) {
-    const tool_texts *lora = &stage->asked->lora;
-    char name[PATH_MAX], path[PATH_MAX];
-    mnem_status status = MNEM_OK;
-    for (int i = 0; i < lora->count && status == MNEM_OK; i++) {
-        const float scale = split_adapter(lora->text[i], name);
-        tool_adapter_path(stage->args->verb->name, name, path); /* checked before */
-        status = mnem_adapter_open(path, stage->model, &stage->adapter_file[i]);
-        stage->adapter[i] = (mnem_adapter){stage->adapter_file[i], scale};
-    }
-    stage->options.adapters = stage->adapter;
-    stage->options.adapter_count = lora->count;
-    return status;
-}
-
 /* Ranks of one machine share it, so that each one's budget must be said. */
 static int check_ranks(const tool_stage *stage) {
     const tool_session_asked *asked = stage->asked;
@@ -199,21 +164,19 @@ static int check_ranks(const tool_stage *stage) {
     return TOOL_OK;
 }
 
-int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool_stage *stage) {
+static int check_before(const tool_args *args, const tool_session_asked *asked, tool_stage *stage,
+                        uint64_t *budget) {
     *stage = (tool_stage){.args = args, .asked = asked};
     tool_progress_quiet(args->quiet);
-    uint64_t budget = asked->memory;
+    *budget = asked->memory;
     int code = tool_recording_check(args, asked->trace);
-    if (code == TOOL_OK) code = open_device(stage, &budget);
-    if (code != TOOL_OK) return code;
-    const char *path = tool_model_path(args);
-    if (!path) return TOOL_FAILED;
-    stage->budget_chosen = budget == 0;
-    if (code == TOOL_OK) code = check_ranks(stage);
-    if (code == TOOL_OK) code = check_adapters(args->verb->name, &asked->lora);
-    if (code != TOOL_OK) return code;
-    if (asked->lora.count && !args->operand[0] && !args->quiet && !tool_ranks_follows())
-        tool_message("note: no MODEL is named, so --lora is applied to %s", path);
+    if (code == TOOL_OK) code = open_device(stage, budget);
+    return code;
+}
+
+/* path: of the model; of several the file or folder that lists them. */
+static int begin(tool_stage *stage, uint64_t budget, const char *path) {
+    const tool_args *args = stage->args;
     const mnem_ledger_options ledger = {.budget_bytes = budget,
                                         .preparing = true,
                                         .own_process = true,
@@ -223,19 +186,43 @@ int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool
         /* rank 0 shows what all do */
     } else if (strcmp(args->verb->name, "run") == 0 || strcmp(args->verb->name, "serve") == 0)
         tool_monitor_begin(args, path);
-    mnem_status status = mnem_ledger_create_process(&ledger, &stage->ledger);
+    const mnem_status status = mnem_ledger_create_process(&ledger, &stage->ledger);
     if (status != MNEM_OK) return tool_fail(status);
     tool_monitor_watch(stage->ledger);
     tool_monitor_tell(true);
-    code = tool_recording_begin(args, asked->trace, path, stage->ledger, &stage->recording);
+    const int code =
+        tool_recording_begin(args, stage->asked->trace, path, stage->ledger, &stage->recording);
+    if (code == TOOL_OK) set_options(stage);
+    return code;
+}
+
+int tool_stage_open_none(const tool_args *args, const tool_session_asked *asked, const char *path,
+                         tool_stage *stage) {
+    uint64_t budget;
+    const int code = check_before(args, asked, stage, &budget);
+    stage->budget_chosen = budget == 0;
+    return code == TOOL_OK ? begin(stage, budget, path) : code;
+}
+
+int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool_stage *stage) {
+    uint64_t budget;
+    int code = check_before(args, asked, stage, &budget);
     if (code != TOOL_OK) return code;
-    set_options(stage);
-    code = tool_ranks_file_open(&path, stage->ledger);
+    const char *path = tool_model_path(args);
+    if (!path) return TOOL_FAILED;
+    stage->budget_chosen = budget == 0;
+    code = check_ranks(stage);
+    if (code == TOOL_OK) code = tool_adapters_check(args->verb->name, &asked->lora);
+    if (code != TOOL_OK) return code;
+    if (asked->lora.count && !args->operand[0] && !args->quiet && !tool_ranks_follows())
+        tool_message("note: no MODEL is named, so --lora is applied to %s", path);
+    code = begin(stage, budget, path);
+    if (code == TOOL_OK) code = tool_ranks_file_open(&path, stage->ledger);
     if (code != TOOL_OK) return code;
     tool_stage_begin(stage, "open");
-    status = mnem_model_open(path, &stage->model);
+    mnem_status status = mnem_model_open(path, &stage->model);
     if (status == MNEM_OK) status = mnem_model_transformer(stage->model, &stage->transformer);
-    if (status == MNEM_OK) status = open_adapters(stage);
+    if (status == MNEM_OK) status = tool_adapters_open(stage);
     if (status == MNEM_OK && stage->options.profile) tool_profile_use(stage);
     tool_stage_end(stage, "open");
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);

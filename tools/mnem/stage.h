@@ -46,6 +46,17 @@ typedef struct tool_stage {
 /* Settles, makes the ledger, opens the model and its adapters. */
 int tool_stage_open(const tool_args *args, const tool_session_asked *asked, tool_stage *stage);
 int tool_stage_tokenizer(tool_stage *stage);
+/* The same without a model, where the path is of a list of several. */
+int tool_stage_open_none(const tool_args *args, const tool_session_asked *asked, const char *path,
+                         tool_stage *stage);
+/* One of several (stage_model.c): model, adapters and tokenizer, in the ledger and with the profile
+ * of the stage `of`. Prints nothing; close is needed in any case, and leaves the plan. */
+mnem_status tool_stage_open_beside(const tool_stage *of, const tool_session_asked *asked,
+                                   const char *path, tool_stage *stage);
+void tool_stage_close_beside(tool_stage *stage);
+/* Of --lora: whether the files are there (exit code, message printed); opens them for the model. */
+int tool_adapters_check(const char *verb, const tool_texts *lora);
+mnem_status tool_adapters_open(tool_stage *stage);
 /* Of --pretokenizer, for a verb that opens no tokenizer: an unknown name prints the list. */
 int tool_pre_check(const char *pre);
 /* Makes DRY's breakers of the texts of --dry-sequence-breaker, or the usual ones where there are

@@ -49,6 +49,7 @@ uint64_t api_reserve_left(const api_reserve *r) {
 /* What the thread took before: others may load a model meanwhile. */
 int64_t api_prompt_begin(api *a) {
     pthread_mutex_lock(&a->lending);
+    api_prompt_refill(a);
     api_reserve_lend(&a->templates, api_reserve_left(&a->templates));
     return mnem_thread_heap_bytes();
 }
@@ -173,6 +174,8 @@ static const http_route table[] = {
     {"POST", "/chat/completions", on_chat, false}, /* as llama.cpp's server has it; so these two: */
     {"POST", "/completions", on_completion, false},
     {"GET", "/models", api_on_models, false},
+    {"POST", "/models/load", api_on_load, false},
+    {"POST", "/models/unload", api_on_unload, false},
     {"POST", "/v1/completions", on_text, false},
     {"POST", "/completion", on_completion, false},
     {"POST", "/v1/responses", on_responses, false},

@@ -38,6 +38,7 @@ struct api_embed {
     int32_t dimensions;      /* that are told */
     int32_t tries;           /* that found too few pages while nobody ran */
     bool base64, called, over;
+    ask_keep keep;
     float *vector; /* [embd] */
     api_text out;
     /* Under the lock: what came of the call. */
@@ -61,7 +62,8 @@ static bool read_fields(const json_t *root, api_embed *e, api_error *error) {
     const int32_t embd = e->served->transformer.embd;
     const char *encoding = "float";
     int64_t dimensions = embd;
-    if (!api_get_text(root, "encoding_format", &encoding, error) ||
+    if ((e->form != EMBED_V1 && !ask_read_keep(root, &e->keep, error)) ||
+        !api_get_text(root, "encoding_format", &encoding, error) ||
         !api_get_bool(root, "truncate", &e->truncate, error) ||
         !api_get_whole(root, "dimensions", 1, embd, &dimensions, error))
         return false;
@@ -109,25 +111,12 @@ static bool add_ids(api_embed *e, const int32_t *ids, size_t n, api_error *error
     return true;
 }
 
-/* Room for n more ids behind those of a text that is being made. */
-static bool take(api_embed *e, int32_t **ids, size_t *n, const int32_t *more, size_t count,
-                 api_error *error) {
-    int32_t *all = api_alloc(&e->api->memory, (*n + count + 1) * sizeof *all);
-    if (!all) return refuse_memory(e->api, error);
-    if (*n) memcpy(all, *ids, *n * sizeof *all);
-    if (count) memcpy(all + *n, more, count * sizeof *all);
-    api_free(&e->api->memory, *ids);
-    *ids = all;
-    *n += count;
-    return true;
-}
-
 /* Ids, and texts among them. */
 static bool add_list(api_embed *e, const json_t *list, api_error *error) {
     const int32_t vocab = e->served->model.info.vocab;
-    int32_t *ids = NULL;
+    api_ids ids = {.memory = &e->api->memory};
     const int32_t *made;
-    size_t n = 0, count;
+    size_t count;
     bool fine = true;
     for (size_t i = 0; i < json_array_size(list) && fine; i++) {
         const json_t *part = ask_get_text(json_array_get(list, i));
@@ -137,17 +126,17 @@ static bool add_list(api_embed *e, const json_t *list, api_error *error) {
             fine = api_model_encode(&e->served->model, json_string_value(part),
                                     json_string_length(part), MNEM_ENCODE_NO_SPECIAL, &made, &count,
                                     error) &&
-                   take(e, &ids, &n, made, count, error);
+                   api_ids_take(&ids, made, count, error);
         else if (value < 0 || value >= vocab)
             fine =
                 api_refuse(error, 400, e->name,
                            "element %zu (from 0) of a list in '%s' must be a token id from 0 to %d",
                            i, e->name, vocab - 1);
         else
-            fine = take(e, &ids, &n, &id, 1, error);
+            fine = api_ids_take(&ids, &id, 1, error);
     }
-    fine = fine && add_ids(e, ids, n, error);
-    api_free(&e->api->memory, ids);
+    fine = fine && add_ids(e, ids.id, ids.n, error);
+    api_free(&e->api->memory, ids.id);
     return fine;
 }
 
@@ -232,8 +221,11 @@ static bool read_input(api_embed *e, const json_t *root, api_error *error) {
 
 /* All its texts are vectors, or it has failed: the model may go before its client has read all. */
 static void let_go(api_embed *e) {
-    if (e->served) api_served_leave(e->api, e->served);
+    if (!e->served) return;
+    api_slot *slot = e->served->slot;
+    api_served_leave(e->api, e->served);
     e->served = NULL;
+    if (e->keep.said) api_keep(e->api, slot, e->keep.seconds);
 }
 
 static void embed_free(api_embed *e) {

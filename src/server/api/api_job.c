@@ -228,8 +228,10 @@ static void go_on_answer(api_job *job, api_answer *answer, api_error *error) {
 static void let_go(api_job *job) {
     if (!job->served) return;
     for (int32_t i = 0; i < job->answers; i++) api_limit_drop(job->api, &job->answer[i].limit);
+    api_slot *slot = job->served->slot;
     api_served_leave(job->api, job->served);
     job->served = NULL;
+    if (job->keep.said) api_keep(job->api, slot, job->keep.seconds);
 }
 
 static void job_free(api_job *job) {

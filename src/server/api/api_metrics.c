@@ -64,18 +64,58 @@ static void add_histogram(mnem_histogram *sum, const mnem_histogram *h) {
     for (int i = 0; i < MNEM_HISTOGRAM_BUCKETS; i++) sum->bucket[i] += h->bucket[i];
 }
 
-static void put_metric(const metric *m, const char *prefix, const char *name,
-                       const mnem_scheduler_stats *stats, open_metrics *out) {
+/* ---- one number of each model ---- */
+
+enum { LABELS = 4 };
+/* What is written, and of which models: a sample has the label "model" where there are several. */
+typedef struct writer {
+    const api *a;
+    open_metrics *out;
+    const char *prefix;
+} writer;
+
+/* Of a model since the server's start: its schedulers before, and the one of now. false: it isn't
+ * loaded, so what is true now isn't. */
+static bool stats_of(const api_slot *slot, mnem_scheduler_stats *stats) {
+    const mnem_scheduler *scheduler = slot->served ? slot->served->scheduler : NULL;
+    *stats = (mnem_scheduler_stats){0};
+    if (scheduler) mnem_scheduler_stats_get(scheduler, stats);
+    api_stats_add(stats, &slot->past);
+    return scheduler != NULL;
+}
+
+static const open_metrics_label *labels_of(const writer *w, const api_slot *slot,
+                                           open_metrics_label labels[LABELS]) {
+    size_t n = 0;
+    while (labels[n].name) n++;
+    if (api_has_several(w->a)) labels[n] = (open_metrics_label){"model", slot->listing.name};
+    return labels;
+}
+
+#define NO_LABELS              ((open_metrics_label[LABELS]){{0}})
+#define ONE_LABEL(name, value) ((open_metrics_label[LABELS]){{name, value}})
+#define TWO_LABELS(name, value, more, other)                                                       \
+    ((open_metrics_label[LABELS]){{name, value}, {more, other}})
+
+static void put_value(const writer *w, const metric *m, const api_slot *slot) {
+    mnem_scheduler_stats stats;
+    const bool loaded = stats_of(slot, &stats);
+    const char *at = (const char *)&stats + m->at;
+    const open_metrics_label *labels = labels_of(w, slot, NO_LABELS);
+    if (api_has_several(w->a) && !loaded && m->form <= GAUGE) return;
+    if (m->form == HISTOGRAM)
+        open_metrics_histogram(w->out, labels, (const mnem_histogram *)at);
+    else if (m->form == GAUGE_INT)
+        open_metrics_count(w->out, labels, (uint64_t)(*(const int32_t *)at));
+    else
+        open_metrics_count(w->out, labels, *(const uint64_t *)at);
+}
+
+static void put_metric(const writer *w, const metric *m, const char *name) {
     static const open_metrics_type types[] = {OPEN_METRICS_GAUGE, OPEN_METRICS_GAUGE,
                                               OPEN_METRICS_COUNTER, OPEN_METRICS_HISTOGRAM};
-    const char *at = (const char *)stats + m->at;
-    open_metrics_family(out, prefix, name, types[m->form], m->help);
-    if (m->form == HISTOGRAM)
-        open_metrics_histogram(out, (const mnem_histogram *)at);
-    else if (m->form == GAUGE_INT)
-        open_metrics_count(out, NULL, (uint64_t)(*(const int32_t *)at));
-    else
-        open_metrics_count(out, NULL, *(const uint64_t *)at);
+    open_metrics_family(w->out, w->prefix, name, types[m->form], m->help);
+    for (int32_t i = 0; i < w->a->slots; i++) put_value(w, m, w->a->slot + i);
 }
 
 void api_stats_add(mnem_scheduler_stats *sum, const mnem_scheduler_stats *stats) {
@@ -98,7 +138,16 @@ void api_stats_add(mnem_scheduler_stats *sum, const mnem_scheduler_stats *stats)
 
 /* ---- what has labels ---- */
 
-static void put_pages(const mnem_scheduler_stats *s, open_metrics *out) {
+/* Calls one of the functions below for each model; they write all samples of one family of it. */
+typedef void putter(const writer *w, const api_slot *slot, const mnem_scheduler_stats *s);
+
+static void put_each(const writer *w, bool loaded_only, putter *put) {
+    mnem_scheduler_stats stats;
+    for (int32_t i = 0; i < w->a->slots; i++)
+        if (stats_of(w->a->slot + i, &stats) || !loaded_only) put(w, w->a->slot + i, &stats);
+}
+
+static void put_page_counts(const writer *w, const api_slot *slot, const mnem_scheduler_stats *s) {
     const struct {
         const char *state;
         uint64_t pages;
@@ -106,65 +155,131 @@ static void put_pages(const mnem_scheduler_stats *s, open_metrics *out) {
                 {"shared", s->pages_shared},
                 {"cached", s->pages_cached},
                 {"free", s->pages_free}};
-    open_metrics_family(out, "mnem_", "kv_pages", OPEN_METRICS_GAUGE, "KV cache pages by state");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        open_metrics_count(out, (open_metrics_label[]){{"state", rows[i].state}, {0}},
+        open_metrics_count(w->out, labels_of(w, slot, ONE_LABEL("state", rows[i].state)),
                            rows[i].pages);
+}
+
+static void put_swap_bytes(const writer *w, const api_slot *slot, const mnem_scheduler_stats *s) {
+    open_metrics_count(w->out, labels_of(w, slot, ONE_LABEL("direction", "out")),
+                       s->swap_bytes_out);
+    open_metrics_count(w->out, labels_of(w, slot, ONE_LABEL("direction", "in")), s->swap_bytes_in);
+}
+
+static void put_swap_failures(const writer *w, const api_slot *slot,
+                              const mnem_scheduler_stats *s) {
+    open_metrics_count(w->out, labels_of(w, slot, NO_LABELS), s->swap_failures);
+}
+
+static void put_pages(const writer *w) {
+    open_metrics *out = w->out;
+    open_metrics_family(out, "mnem_", "kv_pages", OPEN_METRICS_GAUGE, "KV cache pages by state");
+    put_each(w, true, put_page_counts);
     open_metrics_family(
         out, "mnem_", "swap_bytes", OPEN_METRICS_COUNTER,
         "Bytes of KV cache pages and recurrent states written to (out) and read from (in) the "
         "swap file");
-    open_metrics_count(out, (open_metrics_label[]){{"direction", "out"}, {0}}, s->swap_bytes_out);
-    open_metrics_count(out, (open_metrics_label[]){{"direction", "in"}, {0}}, s->swap_bytes_in);
+    put_each(w, false, put_swap_bytes);
     open_metrics_family(
         out, "mnem_", "swap_failures", OPEN_METRICS_COUNTER,
         "Failed writes and reads of the swap file, after which pages are recomputed");
-    open_metrics_count(out, NULL, s->swap_failures);
+    put_each(w, false, put_swap_failures);
 }
 
 /* Which way was taken for pages of requests that were set aside, and why. */
-static void put_aside(const mnem_scheduler_stats *s, open_metrics *out) {
-    static const char *const swap = "swap", *const recompute = "recompute";
+static const char *const swap = "swap", *const recompute = "recompute";
+
+static void put_aside_counts(const writer *w, const api_slot *slot, const mnem_scheduler_stats *s) {
     const struct {
         const char *way, *why;
     } rows[MNEM_ASIDE_COUNT] = {[MNEM_ASIDE_SWAPPED] = {swap, "faster"},
                                 [MNEM_ASIDE_RECOMPUTED] = {recompute, "faster"},
                                 [MNEM_ASIDE_NO_FILE] = {recompute, "no_swap_file"},
                                 [MNEM_ASIDE_NO_ROOM] = {recompute, "no_room"}};
+    for (size_t i = 0; i < MNEM_ASIDE_COUNT; i++)
+        open_metrics_count(w->out,
+                           labels_of(w, slot, TWO_LABELS("way", rows[i].way, "why", rows[i].why)),
+                           s->aside[i]);
+}
+
+static void put_aside_seconds(const writer *w, const api_slot *slot,
+                              const mnem_scheduler_stats *s) {
+    open_metrics_real(w->out, labels_of(w, slot, ONE_LABEL("way", swap)), s->aside_swap_seconds);
+    open_metrics_real(w->out, labels_of(w, slot, ONE_LABEL("way", recompute)),
+                      s->aside_recompute_seconds);
+}
+
+static void put_swap_rate(const writer *w, const api_slot *slot, const mnem_scheduler_stats *s) {
+    open_metrics_real(w->out, labels_of(w, slot, NO_LABELS), s->swap_bytes_per_s);
+}
+
+static void put_aside(const writer *w) {
+    open_metrics *out = w->out;
     open_metrics_family(out, "mnem_", "set_aside", OPEN_METRICS_COUNTER,
                         "Preemptions by what was done with the KV cache pages (way: swap offloads "
                         "them, recompute drops them) and the reason (why)");
-    for (size_t i = 0; i < MNEM_ASIDE_COUNT; i++)
-        open_metrics_count(out,
-                           (open_metrics_label[]){{"way", rows[i].way}, {"why", rows[i].why}, {0}},
-                           s->aside[i]);
+    put_each(w, false, put_aside_counts);
     open_metrics_family(
         out, "mnem_", "set_aside_expected_seconds", OPEN_METRICS_COUNTER,
         "Expected seconds to swap or to recompute pages, of preemptions where both were possible");
-    open_metrics_real(out, (open_metrics_label[]){{"way", swap}, {0}}, s->aside_swap_seconds);
-    open_metrics_real(out, (open_metrics_label[]){{"way", recompute}, {0}},
-                      s->aside_recompute_seconds);
+    put_each(w, false, put_aside_seconds);
     open_metrics_family(
         out, "mnem_", "swap_bytes_per_second", OPEN_METRICS_GAUGE,
         "Recent bandwidth of the swap file in bytes per second, an estimate until it is measured");
-    open_metrics_real(out, NULL, s->swap_bytes_per_s);
+    put_each(w, api_has_several(w->a), put_swap_rate);
 }
 
-static void put_usage(const mnem_scheduler_stats *s, const char *prefix, open_metrics *out) {
+static void put_usage_of(const writer *w, const api_slot *slot, const mnem_scheduler_stats *s) {
     const uint64_t used = s->pages_private + s->pages_shared;
-    open_metrics_family(out, prefix, "kv_cache_usage_perc", OPEN_METRICS_GAUGE,
-                        "Fraction (0 to 1) of the KV cache pages that running requests use");
-    open_metrics_real(out, NULL, s->pages ? (double)used / (double)s->pages : 0.0);
+    open_metrics_real(w->out, labels_of(w, slot, NO_LABELS),
+                      s->pages ? (double)used / (double)s->pages : 0.0);
 }
 
-static void put_ends(const mnem_scheduler_stats *s, const char *prefix, const char *label,
-                     open_metrics *out) {
-    open_metrics_family(out, prefix, "request_success", OPEN_METRICS_COUNTER,
-                        "Finished requests by reason");
+static void put_usage(const writer *w) {
+    open_metrics_family(w->out, w->prefix, "kv_cache_usage_perc", OPEN_METRICS_GAUGE,
+                        "Fraction (0 to 1) of the KV cache pages that running requests use");
+    put_each(w, true, put_usage_of);
+}
+
+static void put_ends_of(const writer *w, const api_slot *slot, const mnem_scheduler_stats *s) {
     for (int i = 0; i < MNEM_END_COUNT; i++) {
         const char *end = mnem_request_end_text((mnem_request_end)i);
-        open_metrics_count(out, (open_metrics_label[]){{label, end}, {0}}, s->ended[i]);
+        open_metrics_count(w->out, labels_of(w, slot, ONE_LABEL("finished_reason", end)),
+                           s->ended[i]);
     }
+}
+
+static void put_ends(const writer *w) {
+    open_metrics_family(w->out, w->prefix, "request_success", OPEN_METRICS_COUNTER,
+                        "Finished requests by reason");
+    put_each(w, false, put_ends_of);
+}
+
+/* ---- several models ---- */
+
+static void put_models(const writer *w) {
+    open_metrics *out = w->out;
+    const api *a = w->a;
+    open_metrics_family(out, "mnem_", "model_state", OPEN_METRICS_GAUGE,
+                        "1 for the state that a model is in");
+    for (int32_t i = 0; i < a->slots; i++)
+        open_metrics_count(
+            out,
+            labels_of(w, a->slot + i, ONE_LABEL("state", api_state_text(a->slot[i].use.state))), 1);
+    open_metrics_family(out, "mnem_", "model_bytes", OPEN_METRICS_GAUGE,
+                        "Bytes that a loaded model takes");
+    for (int32_t i = 0; i < a->slots; i++)
+        open_metrics_count(out, labels_of(w, a->slot + i, NO_LABELS),
+                           a->slot[i].served ? a->slot[i].served->bytes : 0);
+    open_metrics_family(out, "mnem_", "model_loads", OPEN_METRICS_COUNTER,
+                        "Times that a model was loaded");
+    for (int32_t i = 0; i < a->slots; i++)
+        open_metrics_count(out, labels_of(w, a->slot + i, NO_LABELS), a->slot[i].loads);
+    open_metrics_family(out, "mnem_", "model_requests_waiting", OPEN_METRICS_GAUGE,
+                        "Requests that wait until their model is loaded");
+    for (int32_t i = 0; i < a->slots; i++)
+        open_metrics_count(out, labels_of(w, a->slot + i, NO_LABELS),
+                           (uint64_t)a->slot[i].use.waiting);
 }
 
 static void put_accounts(const mnem_ledger *ledger, bool peak, open_metrics *out) {
@@ -204,21 +319,31 @@ static void put_process(const api *a, open_metrics *out) {
               seen > peak ? seen - peak : 0, out);
 }
 
-static void put_all(const api *a, const mnem_scheduler_stats *stats, open_metrics *out) {
+/* Whether there are numbers of now. */
+static bool any_loaded(const api *a) {
+    for (int32_t i = 0; i < a->slots; i++)
+        if (a->slot[i].served && a->slot[i].served->scheduler) return true;
+    return false;
+}
+
+static void put_all(const api *a, open_metrics *out) {
+    const writer own = {a, out, "mnem_"}, vllm = {a, out, "vllm:"};
+    const bool loaded = any_loaded(a);
     for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++)
-        put_metric(&metrics[i], "mnem_", metrics[i].name, stats, out);
-    if (a->slot->served->scheduler) put_pages(stats, out);
-    put_aside(stats, out);
-    if (a->slot->served->scheduler) put_usage(stats, "mnem_", out);
-    put_ends(stats, "mnem_", "finished_reason", out);
+        put_metric(&own, &metrics[i], metrics[i].name);
+    if (loaded) put_pages(&own);
+    put_aside(&own);
+    if (loaded) put_usage(&own);
+    put_ends(&own);
+    if (api_has_several(a)) put_models(&own);
     put_accounts(a->options.ledger, false, out);
     put_accounts(a->options.ledger, true, out);
     put_process(a, out);
     if (a->options.metrics_vllm) {
         for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++)
-            if (metrics[i].vllm) put_metric(&metrics[i], "vllm:", metrics[i].vllm, stats, out);
-        if (a->slot->served->scheduler) put_usage(stats, "vllm:", out);
-        put_ends(stats, "vllm:", "finished_reason", out);
+            if (metrics[i].vllm) put_metric(&vllm, &metrics[i], metrics[i].vllm);
+        if (loaded) put_usage(&vllm);
+        put_ends(&vllm);
     }
     open_metrics_end(out);
 }
@@ -230,10 +355,7 @@ static void put_text(void *context, const char *bytes, size_t n) {
 void api_on_metrics(void *context, http_exchange *exchange, const http_request *request) {
     api *a = context;
     api_text text = {.memory = &a->memory};
-    mnem_scheduler_stats stats = {0};
     (void)request;
-    const mnem_scheduler *scheduler = a->slot->served->scheduler;
-    if (scheduler) mnem_scheduler_stats_get(scheduler, &stats);
-    put_all(a, &stats, &(open_metrics){.put = put_text, .context = &text});
+    put_all(a, &(open_metrics){.put = put_text, .context = &text});
     api_answer_text(a, exchange, 200, OPEN_METRICS_CONTENT_TYPE, &text);
 }

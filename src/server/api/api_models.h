@@ -51,6 +51,7 @@ typedef struct api_listing {
     int32_t idle_seconds; /* until it is unloaded; 0: no limit */
     int32_t context;      /* that was asked for; 0: the plan's */
     uint64_t least_bytes; /* it runs in; 0: not planned yet */
+    uint64_t bytes;       /* that it takes while it is loaded; 0: not planned yet */
     api_known known;      /* zeros: once it has been loaded */
 } api_listing;
 
@@ -91,8 +92,13 @@ mnem_status api_served_open(const api_served_options *options, api_served **made
 void api_served_close(api_served *served);
 /* The token that the template puts behind answers, for the scheduler's `ends`; -1: none. */
 int32_t api_served_end_token(const api_served *served);
-/* For a listing, before or after it is attached. */
+/* What listings say of it. */
 void api_served_known(const api_served *served, api_known *known);
+
+/* What was found out of a listed model before it is loaded: before api_begin, or on the server's
+ * thread. served NULL: nothing more of its file. */
+void api_model_know(struct api *a, int32_t index, const api_served *served, uint64_t least_bytes,
+                    uint64_t bytes);
 
 /* ---- on the server's thread ---- */
 

@@ -39,74 +39,114 @@ void api_on_version(void *context, http_exchange *exchange, const http_request *
 
 /* ---- lists of models ---- */
 
-static void put_details(const api_served *s, api_text *text) {
-    const api_file *f = &s->file;
-    const size_t n = strlen(f->architecture);
-    api_format(text,
-               ",\"details\":{\"parent_model\":\"\",\"format\":\"%s\",\"family\":", f->format);
-    api_quote(text, f->architecture, n);
+static void put_details(const api_known *k, api_text *text) {
+    const size_t n = strlen(k->family);
+    api_format(text, ",\"details\":{\"parent_model\":\"\",\"format\":\"%s\",\"family\":",
+               k->read ? k->format : "gguf");
+    api_quote(text, k->family, n);
     api_say(text, ",\"families\":[");
-    api_quote(text, f->architecture, n);
-    api_format(text, "],\"parameter_size\":\"%s\",\"quantization_level\":\"%s\"}", f->parameters,
-               f->level);
+    if (n) api_quote(text, k->family, n);
+    api_format(text, "],\"parameter_size\":\"%s\",\"quantization_level\":\"%s\"}", k->size,
+               k->level);
 }
 
-static void put_names(const api_served *s, api_text *text) {
+static void put_names(const api_slot *slot, api_text *text) {
     api_say(text, "{\"name\":");
-    tell_put_tagged(text, s->model.name);
+    tell_put_tagged(text, slot->listing.name);
     api_say(text, ",\"model\":");
-    tell_put_tagged(text, s->model.name);
+    tell_put_tagged(text, slot->listing.name);
+}
+
+/* Of a file that wasn't read yet: a digest of what the list says of it. */
+static void put_digest(const api_slot *slot, api_text *text) {
+    char digest[SHA256_TEXT];
+    sha256 d;
+    sha256_init(&d);
+    sha256_add(&d, slot->listing.path, slot->listing.path ? strlen(slot->listing.path) : 0);
+    sha256_add(&d, &slot->listing.file_bytes, sizeof slot->listing.file_bytes);
+    sha256_add(&d, &slot->listing.modified, sizeof slot->listing.modified);
+    sha256_end(&d, digest);
+    api_format(text, ",\"digest\":\"%s\"",
+               slot->listing.known.read ? slot->listing.known.digest : digest);
 }
 
 void api_on_tags(void *context, http_exchange *exchange, const http_request *request) {
     api *a = context;
     api_text text = {.memory = &a->memory};
-    const api_served *s = a->slot->served;
     (void)request;
     if (!is_there(a, exchange)) return;
     api_say(&text, "{\"models\":[");
-    put_names(s, &text);
-    api_say(&text, ",\"modified_at\":");
-    tell_put_time(&text, s->file.modified, s->file.modified_part);
-    api_format(&text, ",\"size\":%" PRIu64 ",\"digest\":\"%s\"", s->file.bytes, s->file.digest);
-    put_details(s, &text);
-    api_say(&text, "}]}");
+    for (int32_t i = 0; i < a->slots; i++) {
+        const api_slot *slot = a->slot + i;
+        if (i) api_say(&text, ",");
+        put_names(slot, &text);
+        api_say(&text, ",\"modified_at\":");
+        tell_put_time(&text, slot->listing.modified, slot->listing.modified_part);
+        api_format(&text, ",\"size\":%" PRIu64, slot->listing.file_bytes);
+        put_digest(slot, &text);
+        put_details(&slot->listing.known, &text);
+        api_say(&text, "}");
+    }
+    api_say(&text, "]}");
     api_answer_text(a, exchange, 200, type_json, &text);
 }
 
-/* It stays until the server ends, which nobody knows: a day that is far away. */
+/* Where nobody knows when it ends: a day that is far away. */
+static void put_expiry(const api *a, const api_slot *slot, api_text *text) {
+    const int64_t idle = slot->keep_seconds ? slot->keep_seconds : slot->listing.idle_seconds;
+    struct timespec now;
+    api_say(text, ",\"expires_at\":");
+    if (!api_has_several(a) || idle <= 0 || slot->listing.pin) {
+        api_say(text, "\"2999-12-31T00:00:00Z\"");
+        return;
+    }
+    const int64_t ago = slot->use.last_ms ? (api_clock_ms() - slot->use.last_ms) / 1000 : 0;
+    clock_gettime(CLOCK_REALTIME, &now);
+    tell_put_time(text, (int64_t)now.tv_sec + idle - (ago < idle ? ago : idle),
+                  (int32_t)now.tv_nsec);
+}
+
+static uint64_t bytes_of(const api *a, const api_served *s) {
+    mnem_ledger_info ledger;
+    mnem_ledger_info_get(a->options.ledger, &ledger);
+    return api_has_several(a) ? s->bytes : ledger.bytes_live;
+}
+
 void api_on_running(void *context, http_exchange *exchange, const http_request *request) {
-    static const char never[] = "2999-12-31T00:00:00Z";
     api *a = context;
     api_text text = {.memory = &a->memory};
-    mnem_ledger_info ledger;
-    const api_served *s = a->slot->served;
+    bool any = false;
     (void)request;
     if (!is_there(a, exchange)) return;
-    mnem_ledger_info_get(a->options.ledger, &ledger);
     api_say(&text, "{\"models\":[");
-    put_names(s, &text);
-    api_format(&text,
-               ",\"size\":%" PRIu64 ",\"digest\":\"%s\",\"expires_at\":\"%s\",\"size_vram\":0,"
-               "\"context_length\":%d",
-               ledger.bytes_live, s->file.digest, never, s->model.context);
-    put_details(s, &text);
-    api_say(&text, "}]}");
+    for (int32_t i = 0; i < a->slots; i++) {
+        const api_slot *slot = a->slot + i;
+        if (!slot->served) continue;
+        if (any) api_say(&text, ",");
+        any = true;
+        put_names(slot, &text);
+        api_format(&text, ",\"size\":%" PRIu64, bytes_of(a, slot->served));
+        put_digest(slot, &text);
+        put_expiry(a, slot, &text);
+        api_format(&text, ",\"size_vram\":0,\"context_length\":%d", slot->served->model.context);
+        put_details(&slot->listing.known, &text);
+        api_say(&text, "}");
+    }
+    api_say(&text, "]}");
     api_answer_text(a, exchange, 200, type_json, &text);
 }
 
 /* ---- one model ---- */
 
-static void put_capabilities(const api_served *s, api_text *text) {
-    const bool generates = !s->transformer.encoder;
+static void put_capabilities(const api_known *k, api_text *text) {
     const struct {
         const char *name;
         bool has;
-    } all[] = {{"completion", generates},
-               {"tools", generates && s->model.writes_tools},
-               {"thinking", generates && s->model.thinks},
-               {"insert", generates && api_fim_is(&s->model.fim)},
-               {"embedding", s->pooling || s->transformer.pooling}};
+    } all[] = {{"completion", !k->encoder},
+               {"tools", k->tools},
+               {"thinking", k->thinks},
+               {"insert", k->fills},
+               {"embedding", k->embeds}};
     bool any = false;
     api_say(text, "\"capabilities\":[");
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -171,9 +211,10 @@ static void put_license(const api_served *s, api_text *text) {
     api_quote(text, value.text.bytes, value.text.length);
 }
 
-static void put_model(const api_served *s, api_text *text) {
+static void put_model(const api_slot *slot, api_text *text) {
+    const api_served *s = slot->served;
     api_say(text, "{");
-    put_capabilities(s, text);
+    put_capabilities(&slot->listing.known, text);
     api_say(text, ",\"modelfile\":\"FROM ");
     api_escape(text, s->model.name, strlen(s->model.name));
     api_say(text, "\"");
@@ -181,19 +222,42 @@ static void put_model(const api_served *s, api_text *text) {
     put_license(s, text);
     api_say(text, ",\"template\":");
     api_quote(text, s->model.template_text.bytes, s->model.template_text.length);
-    put_details(s, text);
+    put_details(&slot->listing.known, text);
     put_keys(s, text);
     api_say(text, ",\"modified_at\":");
-    tell_put_time(text, s->file.modified, s->file.modified_part);
+    tell_put_time(text, slot->listing.modified, slot->listing.modified_part);
     api_say(text, "}");
 }
 
-/* "name" is what "model" was called before. */
+/* Of one that isn't loaded: what clients choose models by. */
+static void put_known(const api_slot *slot, api_text *text) {
+    const api_known *k = &slot->listing.known;
+    api_say(text, "{");
+    put_capabilities(k, text);
+    api_say(text, ",\"modelfile\":\"FROM ");
+    api_escape(text, slot->listing.name, strlen(slot->listing.name));
+    api_say(text, "\",\"parameters\":\"\",\"template\":\"\"");
+    put_details(k, text);
+    api_format(text, ",\"model_info\":{\"general.parameter_count\":%" PRIu64, k->parameters);
+    api_say(text, ",\"general.architecture\":");
+    api_quote(text, k->family, strlen(k->family));
+    api_say(text, ",\"");
+    api_escape(text, k->family, strlen(k->family));
+    api_format(text, ".context_length\":%d,\"", k->context);
+    api_escape(text, k->family, strlen(k->family));
+    api_format(text, ".embedding_length\":%d},\"modified_at\":", k->embd);
+    tell_put_time(text, slot->listing.modified, slot->listing.modified_part);
+    api_say(text, "}");
+}
+
+/* "name" is what "model" was called before. A model of which nothing is known is loaded first. */
 static bool read_name(api *a, const json_t *root, const api_call *call, api_slot **slot,
                       api_error *error) {
     const char *name = NULL;
-    return api_get_text(root, "name", &name, error) && api_get_text(root, "model", &name, error) &&
-           api_pick_name(a, name, call, slot, error);
+    if (!api_get_text(root, "name", &name, error) || !api_get_text(root, "model", &name, error) ||
+        !api_find_named(a, name, slot, error))
+        return false;
+    return (*slot)->listing.known.read || api_pick_name(a, name, call, slot, error);
 }
 
 void api_on_show(void *context, http_exchange *exchange, const http_request *request) {
@@ -201,42 +265,51 @@ void api_on_show(void *context, http_exchange *exchange, const http_request *req
     api_error error = {0};
     api_json json = {0};
     api_text text = {.memory = &a->memory};
+    const api_call call = {exchange, request, false};
     api_slot *slot = NULL;
     if (!is_there(a, exchange)) return;
     const bool fine =
         api_json_open(&json, request->body, request->body_bytes, a->options.json_bytes, &error) &&
-        read_name(a, json.root, &(api_call){exchange, request, false}, &slot, &error);
+        read_name(a, json.root, &call, &slot, &error);
     api_json_close(&json);
     if (!fine) {
         if (error.status) api_answer_error(a, exchange, &error, API_OLLAMA);
         return;
     }
-    put_model(slot->served, &text);
+    if (slot->served)
+        put_model(slot, &text);
+    else
+        put_known(slot, &text);
     api_answer_text(a, exchange, 200, type_json, &text);
 }
 
 /* ---- loading, and what writes models ---- */
 
-/* The one model is there for as long as the server is. */
-void api_ollama_loaded(api *a, http_exchange *exchange, const ask_request *ask,
-                       const api_slot *slot, api_error *error) {
+static bool refuse_unload(api_error *error) {
+    return api_refuse(error, 400, "keep_alive",
+                      "'keep_alive' is 0, but this server serves one model and does not unload it: "
+                      "stop the server to free its memory");
+}
+
+void api_ollama_loaded(api *a, http_exchange *exchange, ask_form form, const ask_keep *keep,
+                       api_slot *slot, api_error *error) {
+    const bool unload = keep->said && keep->seconds == 0;
     api_text text = {.memory = &a->memory};
     struct timespec now;
-    if (ask->keep_none) {
-        api_refuse(error, 400, "keep_alive",
-                   "'keep_alive' is 0, but this server serves one model and does not unload it: "
-                   "stop the server to free its memory");
+    if (unload && !api_has_several(a)) {
+        refuse_unload(error);
         return;
     }
+    if (keep->said) api_keep(a, slot, keep->seconds);
     clock_gettime(CLOCK_REALTIME, &now);
     api_say(&text, "{\"model\":");
     tell_put_tagged(&text, slot->listing.name);
     api_say(&text, ",\"created_at\":");
     tell_put_time(&text, (int64_t)now.tv_sec, (int32_t)now.tv_nsec);
-    api_say(&text, ask->form == ASK_OLLAMA_CHAT
+    api_say(&text, form == ASK_OLLAMA_CHAT
                        ? ",\"message\":{\"role\":\"assistant\",\"content\":\"\"}"
                        : ",\"response\":\"\"");
-    api_say(&text, ",\"done\":true,\"done_reason\":\"load\"}");
+    api_format(&text, ",\"done\":true,\"done_reason\":\"%s\"}", unload ? "unload" : "load");
     api_answer_text(a, exchange, 200, type_json, &text);
 }
 

@@ -34,49 +34,46 @@ void api_on_ready(void *context, http_exchange *exchange, const http_request *re
     api_answer_error(a, exchange, &error, API_OPENAI);
 }
 
-/* ---- models ---- */
-
-static void put_model(const api *a, const api_slot *slot, api_text *text) {
-    const api_served *s = slot->served;
-    const mnem_transformer *t = &s->transformer;
-    api_say(text, "{\"id\":");
-    api_quote(text, s->model.name, strlen(s->model.name));
-    api_format(text,
-               ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"mnem\",\"max_model_len\":%d,"
-               "\"meta\":{\"n_vocab\":%d,\"n_ctx_train\":%d,\"n_embd\":%d,\"n_layer\":%d}}",
-               (long long)a->started, s->model.context, s->model.info.vocab, t->context, t->embd,
-               t->layers);
-}
-
-/* The list, or the one that the path names. */
-void api_on_models(void *context, http_exchange *exchange, const http_request *request) {
-    api *a = context;
-    api_text text = {.memory = &a->memory};
-    static const char list[] = "/v1/models", short_list[] = "/models";
-    const bool all = strcmp(request->path, list) == 0 || strcmp(request->path, short_list) == 0;
-    const char *name = all ? "" : request->path + sizeof list;
-    if (!is_loaded(a, exchange)) return;
-    if (!all && !api_find_model(a, name)) {
-        api_error error = {.code = "model_not_found"};
-        api_refuse(&error, 404, "model",
-                   "the model '%.100s' does not exist on this server: GET /v1/models lists the one "
-                   "that does",
-                   name);
-        api_answer_error(a, exchange, &error, API_OPENAI);
-        return;
-    }
-    if (all) api_say(&text, "{\"object\":\"list\",\"data\":[");
-    put_model(a, all ? a->slot : api_find_model(a, name), &text);
-    if (all) api_say(&text, "]}");
-    api_answer_text(a, exchange, 200, type_json, &text);
-}
-
 /* ---- settings ---- */
 
-/* NULL: it is answered that it isn't there. */
+/* The loaded model that the query names; NULL: it is answered, or waits for the model. */
 static const api_served *served_of(api *a, http_exchange *exchange, const http_request *request) {
-    (void)request;
-    return is_loaded(a, exchange) ? a->slot->served : NULL;
+    api_error error = {0};
+    api_slot *slot;
+    if (api_pick_query(a, exchange, request, &slot, &error)) return slot->served;
+    if (error.status) api_answer_error(a, exchange, &error, API_OPENAI);
+    return NULL;
+}
+
+/* Which model is meant, where there are several. */
+static bool names_one(const api *a, const http_request *request) {
+    char name[API_MODEL_NAME + 8];
+    return !api_has_several(a) || a->slots == 1 ||
+           api_query_get(request->query, "model", name, sizeof name);
+}
+
+/* Of no model: what holds for all, as the router of llama.cpp's server has it. */
+static void put_router(const api *a, api_text *text) {
+    mnem_ledger_info ledger;
+    mnem_ledger_info_get(a->options.ledger, &ledger);
+    api_say(text,
+            "{\"role\":\"router\",\"default_generation_settings\":{\"n_ctx\":0,\"params\":{}},"
+            "\"models\":[");
+    for (int32_t i = 0; i < a->slots; i++) {
+        if (i) api_say(text, ",");
+        api_quote(text, a->slot[i].listing.name, strlen(a->slot[i].listing.name));
+    }
+    api_format(text,
+               "],\"budget_bytes\":%" PRIu64 ",\"live_bytes\":%" PRIu64
+               ",\"truncate\":%s,\"build_info\":\"mnem\"}",
+               ledger.budget_bytes, ledger.bytes_live, a->options.truncate ? "true" : "false");
+}
+
+static void on_router(api *a, http_exchange *exchange) {
+    api_text text = {.memory = &a->memory};
+    if (!is_loaded(a, exchange)) return;
+    put_router(a, &text);
+    api_answer_text(a, exchange, 200, type_json, &text);
 }
 
 void api_on_props(void *context, http_exchange *exchange, const http_request *request) {
@@ -85,6 +82,10 @@ void api_on_props(void *context, http_exchange *exchange, const http_request *re
     mnem_ledger_info ledger;
     mnem_scheduler_stats stats;
     mnem_model_info file;
+    if (!names_one(a, request)) {
+        on_router(a, exchange);
+        return;
+    }
     const api_served *s = served_of(a, exchange, request);
     if (!s) return;
     mnem_ledger_info_get(a->options.ledger, &ledger);
@@ -138,28 +139,51 @@ void api_on_tokenizer(void *context, http_exchange *exchange, const http_request
     api_answer_text(a, exchange, 200, type_json, &text);
 }
 
-void api_on_slots(void *context, http_exchange *exchange, const http_request *request) {
+/* Those of a model; how many before them are there. */
+static int32_t put_slots(const api *a, const api_served *s, int32_t before, api_text *text) {
     enum { SLOTS = 64 };
     static const char *const states[] = {"free", "prompt", "generating", "cached", "swapping"};
-    api *a = context;
     mnem_scheduler_slot slot[SLOTS];
-    api_text text = {.memory = &a->memory};
-    const api_served *s = served_of(a, exchange, request);
-    if (!s) return;
     int32_t n = mnem_scheduler_slots_get(s->scheduler, slot, SLOTS);
     if (n > SLOTS) n = SLOTS;
-    api_say(&text, "[");
     for (int32_t i = 0; i < n; i++) {
         const bool busy =
             slot[i].state == MNEM_SLOT_PROMPT || slot[i].state == MNEM_SLOT_GENERATING;
-        api_format(&text,
-                   "%s{\"id\":%d,\"n_ctx\":%d,\"is_processing\":%s,\"state\":\"%s\",\"id_task\":"
+        api_format(text, "%s{\"id\":%d,", before + i ? "," : "", i);
+        if (api_has_several(a)) {
+            api_say(text, "\"model\":");
+            api_quote(text, s->model.name, strlen(s->model.name));
+            api_say(text, ",");
+        }
+        api_format(text,
+                   "\"n_ctx\":%d,\"is_processing\":%s,\"state\":\"%s\",\"id_task\":"
                    "%" PRIu64 ",\"length\":%d,\"prompt_tokens\":%d,\"tokens\":%d,\"pages\":%d,"
                    "\"pages_private\":%d}",
-                   i ? "," : "", i, s->model.context, busy ? "true" : "false",
-                   states[slot[i].state], slot[i].request, slot[i].length, slot[i].prompt_tokens,
-                   slot[i].tokens, slot[i].pages, slot[i].pages_private);
+                   s->model.context, busy ? "true" : "false", states[slot[i].state],
+                   slot[i].request, slot[i].length, slot[i].prompt_tokens, slot[i].tokens,
+                   slot[i].pages, slot[i].pages_private);
     }
+    return before + n;
+}
+
+/* Of all loaded models, or of the one that the query names: none where that isn't loaded. */
+void api_on_slots(void *context, http_exchange *exchange, const http_request *request) {
+    api *a = context;
+    api_text text = {.memory = &a->memory};
+    api_error error = {0};
+    char name[API_MODEL_NAME + 8];
+    api_slot *one = NULL;
+    int32_t n = 0;
+    if (!is_loaded(a, exchange)) return;
+    if (api_has_several(a) && api_query_get(request->query, "model", name, sizeof name) &&
+        !api_find_named(a, name, &one, &error)) {
+        api_answer_error(a, exchange, &error, API_OPENAI);
+        return;
+    }
+    api_say(&text, "[");
+    for (int32_t i = 0; i < a->slots; i++)
+        if (a->slot[i].served && (!one || one == a->slot + i))
+            n = put_slots(a, a->slot[i].served, n, &text);
     api_say(&text, "]");
     api_answer_text(a, exchange, 200, type_json, &text);
 }

@@ -143,6 +143,7 @@ typedef struct api_job {
     api_answer *answer; /* [answers] */
     int32_t answers, answers_open;
     bool streaming; /* its head is out */
+    ask_keep keep;
     bool over;      /* the answer is out, or an error */
     int quiet;      /* ticks since something was sent */
     api_seat *seat; /* NULL: it has none */
@@ -297,8 +298,8 @@ void api_limit_drop(api *a, api_limit *limit);
 
 /* ---- api_ollama.c ---- */
 /* Answers one that asks for nothing but the model, or sets error. */
-void api_ollama_loaded(api *a, http_exchange *exchange, const ask_request *ask,
-                       const api_slot *slot, api_error *error);
+void api_ollama_loaded(api *a, http_exchange *exchange, ask_form form, const ask_keep *keep,
+                       api_slot *slot, api_error *error);
 
 /* ---- api_metrics.c ---- */
 /* Adds what has been counted since a start; gauges stay. */
@@ -308,6 +309,8 @@ void api_stats_add(mnem_scheduler_stats *sum, const mnem_scheduler_stats *stats)
 void api_on_health(void *context, http_exchange *exchange, const http_request *request);
 void api_on_ready(void *context, http_exchange *exchange, const http_request *request);
 void api_on_models(void *context, http_exchange *exchange, const http_request *request);
+void api_on_load(void *context, http_exchange *exchange, const http_request *request);
+void api_on_unload(void *context, http_exchange *exchange, const http_request *request);
 void api_on_props(void *context, http_exchange *exchange, const http_request *request);
 void api_on_slots(void *context, http_exchange *exchange, const http_request *request);
 void api_on_slot_action(void *context, http_exchange *exchange, const http_request *request);

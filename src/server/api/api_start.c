@@ -281,7 +281,8 @@ static void start_job(api *a, api_served *served, http_exchange *exchange, const
                      .api = a,
                      .served = served,
                      .exchange = exchange,
-                     .streaming = a->resumed_stream};
+                     .streaming = a->resumed_stream,
+                     .keep = ask->keep};
     api_served_join(a, served);
     link_job(a, job);
     http_set(exchange, job);
@@ -360,7 +361,8 @@ static bool read_asked(api *a, api_served *served, api_json *json, ask_form form
                                    .context = m->context,
                                    .truncate = a->options.truncate,
                                    .thinks = m->thinks,
-                                   .fills = api_fim_is(&m->fim)};
+                                   .fills = api_fim_is(&m->fim),
+                                   .keeps = api_has_several(a)};
     return ask_read(form, json, &defaults, to->ask, error) &&
            make_breakers(a, served, to->ask, &to->words, error) &&
            make_biases(a, served, to->ask, error) &&
@@ -374,6 +376,14 @@ static bool pick(api *a, const json_t *root, ask_form form, api_call *call, api_
     return api_pick(a, root, call, slot, error);
 }
 
+/* One that is to go needs not be loaded. */
+static bool find_unloaded(api *a, const json_t *root, ask_request *ask, api_slot **slot,
+                          api_error *error) {
+    const char *name = NULL;
+    return ask_read_keep(root, &ask->keep, error) && api_get_text(root, "model", &name, error) &&
+           api_find_named(a, name, slot, error);
+}
+
 void api_job_start(api *a, http_exchange *exchange, const http_request *http, ask_form form) {
     api_error error = {0};
     api_json json = {0};
@@ -381,13 +391,17 @@ void api_job_start(api *a, http_exchange *exchange, const http_request *http, as
     asked it = {.ask = api_alloc(&a->memory, sizeof *it.ask), .prompts.memory = &a->memory};
     api_call call = {exchange, http, false};
     if (!it.ask) refuse_memory(a, &error);
-    const bool fine =
-        it.ask && api_check_ready(a, &error) &&
-        api_json_open(&json, http->body, http->body_bytes, a->options.json_bytes, &error) &&
-        pick(a, json.root, form, &call, &slot, &error) && check_text(slot->served, &error) &&
-        read_asked(a, slot->served, &json, form, &it, &error);
+    bool fine = it.ask && api_check_ready(a, &error) &&
+                api_json_open(&json, http->body, http->body_bytes, a->options.json_bytes, &error);
+    if (fine && api_has_several(a) && ask_is_unload(form, json.root)) {
+        it.ask->load = true;
+        fine = find_unloaded(a, json.root, it.ask, &slot, &error);
+    } else
+        fine = fine && pick(a, json.root, form, &call, &slot, &error) &&
+               check_text(slot->served, &error) &&
+               read_asked(a, slot->served, &json, form, &it, &error);
     if (fine && it.ask->load)
-        api_ollama_loaded(a, exchange, it.ask, slot, &error);
+        api_ollama_loaded(a, exchange, form, &it.ask->keep, slot, &error);
     else if (fine)
         start_job(a, slot->served, exchange, http, it.ask, &it.prompts, &error);
     if (error.status) api_fail(a, exchange, &error, form);

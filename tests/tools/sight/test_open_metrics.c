@@ -75,7 +75,7 @@ static void buckets_add_up_and_end_at_infinity(void **state) {
     h.bucket[MNEM_HISTOGRAM_BUCKETS - 1] = 1;
     open_metrics m = begin();
     open_metrics_family(&m, "mnem_", "step_seconds", OPEN_METRICS_HISTOGRAM, "A step");
-    open_metrics_histogram(&m, &h);
+    open_metrics_histogram(&m, NULL, &h);
     char first[64];
     snprintf(first, sizeof first, "\nmnem_step_seconds_bucket{le=\"%.10g\"} 2\n",
              mnem_histogram_bound(0));

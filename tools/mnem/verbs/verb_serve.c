@@ -10,18 +10,12 @@
 #include <unistd.h>
 
 #include "ranks/ranks.h"
-#include "server/http/http_thread.h"
 #include "sight/history_file.h"
 #include "sight/monitor_file.h"
+#include "verbs/serve/models/models_serve.h"
 #include "verbs/serve/serve_tool.h"
 
-enum {
-    BODY_BYTES = 1 << 20,
-    ANSWER_BYTES = 16 << 10,
-    SPARE_CONNECTIONS = 16, /* beside those whose requests run or wait */
-    DEFAULT_PORT = 8080,
-    DEFAULT_QUEUE = 32
-};
+enum { DEFAULT_PORT = 8080, DEFAULT_QUEUE = 32, DEFAULT_WAIT = 10 };
 
 static serve served; /* one in a process, as handlers have the API's context */
 
@@ -29,7 +23,7 @@ static serve served; /* one in a process, as handlers have the API's context */
 
 static void say_draining(serve *s, const mnem_scheduler *ready) {
     mnem_scheduler_stats stats;
-    if (s->said_draining || !ready || tool_ranks() || s->stage.args->quiet) return;
+    if (s->said_draining || !ready || tool_ranks() || s->model.stage.args->quiet) return;
     s->said_draining = true;
     if (isatty(STDERR_FILENO)) fputc('\n', stderr); /* the terminal shows ^C */
     mnem_scheduler_stats_get(ready, &stats);
@@ -45,7 +39,7 @@ static void on_wake(void *context) {
     mnem_scheduler *ready = atomic_load(&s->ready);
     if (ready && !s->begun) {
         s->begun = true;
-        api_begin(s->api, s->http, ready, s->stage.plan.context);
+        api_begin(s->api, s->http, ready, s->model.stage.plan.context);
     }
     if (atomic_load(&s->draining)) {
         api_drain(s->api);
@@ -75,45 +69,14 @@ static void on_tick(void *context) {
         stats.swap_failure, s->o->swap);
 }
 
-static void *serve_clients(void *context) {
-    serve *s = context;
-    http_thread_touch();
-    http_server_run(s->http);
-    atomic_store(&s->over, true);
+/* The thread of the connections has ended. */
+static void stop_scheduler(void *context) {
+    const serve *s = context;
     mnem_scheduler *ready = atomic_load(&s->ready);
     if (ready) mnem_scheduler_stop(ready, false);
-    return NULL;
-}
-
-static int start_thread(serve *s) {
-    const int error = http_thread_start(&s->thread, serve_clients, s);
-    if (error)
-        return tool_failed("can't start the thread that serves clients: %s", strerror(error));
-    s->started = true;
-    return TOOL_OK;
-}
-
-/* A signal's handler. Launchers of ranks kill what lasts a second or two: it ends all answers. */
-static void drain(void *context) {
-    serve *s = context;
-    atomic_store(&s->draining, true);
-    http_server_stop(s->http, !tool_ranks());
 }
 
 /* ---- before the plan ---- */
-
-static bool is_loopback(const char *host) {
-    return !host || strcmp(host, "localhost") == 0 || strcmp(host, "::1") == 0 ||
-           strncmp(host, "127.", 4) == 0;
-}
-
-static int check_open(bool loopback, const serve_options *o) {
-    if (loopback || o->key_file || o->no_auth) return TOOL_OK;
-    return tool_usage("serve",
-                      "%s lets other machines connect: add --api-key-file FILE to require a key, "
-                      "or --no-auth to accept any client",
-                      is_loopback(o->host) ? "the inherited socket" : "--host");
-}
 
 static bool is_object(const char *text) {
     json_t *value = json_loads(text, 0, NULL);
@@ -123,7 +86,7 @@ static bool is_object(const char *text) {
 }
 
 static int check(const serve_options *o) {
-    const int code = check_open(is_loopback(o->host), o);
+    const int code = serve_check_open(serve_is_loopback(o->host), o);
     if (code != TOOL_OK) return code;
     if (!serve_parallel_most(o))
         return tool_usage("serve", "--parallel takes auto, or 1 to %d; not \"%s\"",
@@ -157,110 +120,44 @@ static int check(const serve_options *o) {
 /* "SmolLM2-135M" of ".../SmolLM2-135M.gguf", or --alias. */
 static void choose_name(serve *s) {
     mnem_model_info info;
-    mnem_model_info_get(s->stage.model, &info);
-    snprintf(s->name, sizeof s->name, "%s", s->o->alias ? s->o->alias : tool_file_name(info.path));
-    char *dot = strrchr(s->name, '.');
+    mnem_model_info_get(s->model.stage.model, &info);
+    snprintf(s->model.name, sizeof s->model.name, "%s",
+             s->o->alias ? s->o->alias : tool_file_name(info.path));
+    char *dot = strrchr(s->model.name, '.');
     if (!s->o->alias && dot && strcmp(dot, ".gguf") == 0) *dot = 0;
 }
 
-/* What the API has to say of a request goes to the log, which is standard error. */
-static void on_note(void *context, const char *text) {
-    (void)context;
-    tool_message("%s", text);
-}
-
 static int make_api(serve *s) {
-    api_options options = {.ledger = s->stage.ledger,
-                           .model = s->stage.model,
-                           .tokenizer = s->stage.tokenizer,
-                           .name = s->name,
-                           .template = {s->stage.prompt.text, s->stage.prompt.bytes},
+    api_options options = {.ledger = s->model.stage.ledger,
+                           .model = s->model.stage.model,
+                           .tokenizer = s->model.stage.tokenizer,
+                           .name = s->model.name,
+                           .template = {s->model.stage.prompt.text, s->model.stage.prompt.bytes},
                            .template_args = s->o->template.arguments,
                            .pooling = (mnem_pooling)s->o->pooling,
                            .sampler = s->o->sampling,
                            .truncate = s->o->truncate,
                            .metrics_vllm = s->o->metrics == 1,
                            .slot_folder = s->o->slots,
-                           .on_note = s->stage.args->quiet ? NULL : on_note,
-                           .body_bytes = BODY_BYTES};
-    options.sampler.dry_breakers = s->stage.breakers.of;
-    s->budget_bytes = tool_budget_bytes(s->stage.ledger);
-    s->stage.kept_bytes = serve_parts(s->budget_bytes, &options) + BODY_BYTES;
+                           .on_note = s->model.stage.args->quiet ? NULL : serve_on_note,
+                           .body_bytes = SERVE_BODY_BYTES};
+    options.sampler.dry_breakers = s->model.stage.breakers.of;
+    s->budget_bytes = tool_budget_bytes(s->model.stage.ledger);
+    s->model.stage.kept_bytes = serve_parts(s->budget_bytes, &options) + SERVE_BODY_BYTES;
     const mnem_status status = api_create(&options, &s->api);
-    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
-}
-
-/* The socket that a service manager opened: sd_listen_fds(3), the first from descriptor 3 on. */
-static int inherited(void) {
-    const char *pid = tool_env("LISTEN_PID"), *count = tool_env("LISTEN_FDS");
-    return pid && count && atol(pid) == (long)getpid() && atol(count) > 0 ? 3 : 0;
-}
-
-/* A dry run listens to nobody: another server may have the address. */
-static int charge_connections(serve *s, uint64_t bytes) {
-    const mnem_status status = mnem_ledger_charge(s->stage.ledger, MNEM_KIND_IO, HTTP_TAG, bytes);
-    if (status == MNEM_OK) s->connections_bytes = bytes;
-    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
-}
-
-static int make_http(serve *s) {
-    const serve_options *o = s->o;
-    const http_route *rows;
-    const char *why;
-    size_t count = api_routes(&rows);
-    serve_address_say_other(o);
-    if (count > SERVE_ROUTES - 4)
-        return tool_failed(
-            "the server has %zu routes, more than its table holds (%d); this is a bug "
-            "in mnem, please report it",
-            count, SERVE_ROUTES - 4);
-    memcpy(s->routes, rows, count * sizeof *rows);
-    serve_page_routes(s, count);
-    http_server_options options = {.host = o->host,
-                                   .port = o->port,
-                                   .inherited = inherited(),
-                                   .connections =
-                                       o->queue + serve_parallel_most(o) + SPARE_CONNECTIONS,
-                                   .body_bytes = BODY_BYTES,
-                                   .answer_bytes = ANSWER_BYTES,
-                                   .keys = s->keys.key,
-                                   .key_count = s->keys.count,
-                                   .cors = o->cors,
-                                   .ledger = s->stage.ledger,
-                                   .handler = api_handler(s->api)};
-    /* Of others nobody has all; of this machine's programs one may be a proxy. */
-    if (!is_loopback(o->host)) options.connections_per_address = options.connections / 2;
-    s->api_wake = options.handler.on_wake;
-    s->api_tick = options.handler.on_tick;
-    options.handler.on_wake = on_wake;
-    options.handler.on_tick = on_tick;
-    options.handler.routes = s->routes;
-    if (serve_plans_without(s, http_server_bytes(&options))) return TOOL_OK;
-    if (o->dry_run) return charge_connections(s, http_server_bytes(&options));
-    const mnem_status status = http_server_create(&options, &s->http, &why);
-    if (status == MNEM_OVER_BUDGET) return tool_fail(status);
-    if (status == MNEM_OK) return check_open(http_server_is_loopback(s->http), o);
-    return serve_address_fail(o, status, why);
-}
-
-static int charge_thread(serve *s) {
-    const mnem_status status = mnem_ledger_charge(s->stage.ledger, MNEM_KIND_RUNTIME,
-                                                  "thread of clients", HTTP_THREAD_BYTES);
-    if (status == MNEM_OK) s->thread_bytes = HTTP_THREAD_BYTES;
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
 static int open_all(serve *s, const tool_args *args) {
     int code = s->o->key_file ? serve_keys_read(&s->keys, s->o->key_file) : TOOL_OK;
-    if (code == TOOL_OK) code = tool_stage_open(args, &s->o->session, &s->stage);
-    if (code == TOOL_OK) code = tool_stage_tokenizer(&s->stage);
-    if (code == TOOL_OK) code = tool_stage_breakers(&s->stage, &s->o->breakers);
+    if (code == TOOL_OK) code = tool_stage_open(args, &s->o->session, &s->model.stage);
+    if (code == TOOL_OK) code = tool_stage_tokenizer(&s->model.stage);
+    if (code == TOOL_OK) code = tool_stage_breakers(&s->model.stage, &s->o->breakers);
     if (code == TOOL_OK && s->o->template.file)
-        code = tool_stage_read(&s->stage, s->o->template.file);
+        code = tool_stage_read(&s->model.stage, s->o->template.file);
     if (code == TOOL_OK) choose_name(s);
     if (code == TOOL_OK) code = make_api(s);
-    if (code == TOOL_OK) code = make_http(s);
-    if (code == TOOL_OK) code = charge_thread(s);
+    if (code == TOOL_OK) code = serve_http_create(s, on_wake, on_tick);
     if (code == TOOL_OK) code = serve_plan(s);
     return code;
 }
@@ -268,32 +165,32 @@ static int open_all(serve *s, const tool_args *args) {
 /* ---- engine and scheduler ---- */
 
 static int create_engine(serve *s) {
-    tool_stage *stage = &s->stage;
+    tool_stage *stage = &s->model.stage;
     tool_progress progress;
     tool_progress_lines();
     tool_progress_begin(&progress, "loading");
     stage->options.progress = (mnem_progress){tool_progress_tell, &progress};
     mnem_status status =
-        mnem_engine_create(stage->model, &stage->options, &stage->plan, &s->engine);
+        mnem_engine_create(stage->model, &stage->options, &stage->plan, &s->model.engine);
     tool_progress_end(&progress);
-    if (status == MNEM_OK) status = serve_scheduler_create(s);
+    if (status == MNEM_OK) status = serve_scheduler_create(&s->model, api_end_token(s->api));
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
 static void say_ready(const serve *s) {
-    if (s->stage.args->json) {
-        json_t *plan = tool_report_plan_json(&s->stage.plan, &s->stage);
-        tool_out_json("serving",
-                      json_pack("{s:s, s:i, s:s, s:i, s:o}", "address",
-                                http_server_address(s->http), "port", http_server_port(s->http),
-                                "model", s->name, "parallel", s->parallel, "plan", plan));
+    if (s->model.stage.args->json) {
+        json_t *plan = tool_report_plan_json(&s->model.stage.plan, &s->model.stage);
+        tool_out_json("serving", json_pack("{s:s, s:i, s:s, s:i, s:o}", "address",
+                                           http_server_address(s->http), "port",
+                                           http_server_port(s->http), "model", s->model.name,
+                                           "parallel", s->model.parallel, "plan", plan));
     } else {
         tool_outf("%s\n", http_server_address(s->http));
         tool_out_flush();
     }
-    if (!s->stage.args->quiet && !s->stage.args->json)
-        tool_message("clients can use the model %s at the address above: %s", s->name,
-                     s->stage.transformer.encoder
+    if (!s->model.stage.args->quiet && !s->model.stage.args->json)
+        tool_message("clients can use the model %s at the address above: %s", s->model.name,
+                     s->model.stage.transformer.encoder
                          ? "/v1/embeddings"
                          : "a chat page for browsers, OpenAI's API under /v1, Ollama's under /api");
     serve_notify("READY=1");
@@ -301,19 +198,12 @@ static void say_ready(const serve *s) {
 
 /* Until a signal has drained it. */
 static int serve_requests(serve *s) {
-    atomic_store(&s->ready, s->scheduler);
+    atomic_store(&s->ready, s->model.scheduler);
     http_server_wake(s->http);
-    if (atomic_load(&s->over)) mnem_scheduler_stop(s->scheduler, false);
+    if (atomic_load(&s->over)) mnem_scheduler_stop(s->model.scheduler, false);
     say_ready(s);
-    const mnem_status status = mnem_scheduler_run(s->scheduler);
+    const mnem_status status = mnem_scheduler_run(s->model.scheduler);
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
-}
-
-static void stop(serve *s) {
-    serve_notify("STOPPING=1");
-    if (s->http) http_server_stop(s->http, false);
-    if (s->started) pthread_join(s->thread, NULL);
-    tool_interrupt_call(NULL, NULL);
 }
 
 /* What was computed since the start; not who asked for what. */
@@ -321,25 +211,26 @@ static void keep(const serve *s) {
     mnem_history_run run = {0};
     mnem_engine_stats e;
     mnem_scheduler_stats c;
-    mnem_engine_stats_get(s->engine, &e);
-    mnem_scheduler_stats_get(s->scheduler, &c);
+    mnem_engine_stats_get(s->model.engine, &e);
+    mnem_scheduler_stats_get(s->model.scheduler, &c);
     if (!e.tokens) return;
-    tool_history_stage(&s->stage, &e, &run);
+    tool_history_stage(&s->model.stage, &e, &run);
     tool_history_phase(&run, MNEM_PHASE_TOKENS, e.tokens, e.seconds_eval, 0, 0);
     run.seconds = e.seconds_eval;
     run.preemptions = c.preemptions;
     run.tokens_recomputed = c.tokens_recomputed;
     run.refused_full = c.refused_full;
-    tool_history_add(s->stage.args, &run);
+    tool_history_add(s->model.stage.args, &run);
 }
 
 static void take_down(serve *s) {
-    mnem_scheduler_destroy(s->scheduler);
-    mnem_engine_destroy(s->engine);
+    mnem_scheduler_destroy(s->model.scheduler);
+    mnem_engine_destroy(s->model.engine);
     http_server_destroy(s->http);
     api_destroy(s->api);
-    mnem_ledger *ledger = s->stage.ledger;
-    if (s->books_bytes) mnem_ledger_release(ledger, MNEM_KIND_HOST, "scheduler", s->books_bytes);
+    mnem_ledger *ledger = s->model.stage.ledger;
+    if (s->model.books_bytes)
+        mnem_ledger_release(ledger, MNEM_KIND_HOST, "scheduler", s->model.books_bytes);
     if (s->thread_bytes)
         mnem_ledger_release(ledger, MNEM_KIND_RUNTIME, "thread of clients", s->thread_bytes);
     if (s->connections_bytes)
@@ -348,11 +239,12 @@ static void take_down(serve *s) {
 
 /* A rank that does what rank 0 says. */
 static int follow(serve *s, const tool_args *args) {
-    int code = tool_stage_open(args, &s->o->session, &s->stage);
+    int code = tool_stage_open(args, &s->o->session, &s->model.stage);
     if (code == TOOL_OK) code = serve_follow(s);
-    if (s->books_bytes)
-        mnem_ledger_release(s->stage.ledger, MNEM_KIND_HOST, "scheduler", s->books_bytes);
-    tool_stage_close(&s->stage);
+    if (s->model.books_bytes)
+        mnem_ledger_release(s->model.stage.ledger, MNEM_KIND_HOST, "scheduler",
+                            s->model.books_bytes);
+    tool_stage_close(&s->model.stage);
     return code;
 }
 
@@ -360,41 +252,40 @@ static int show_plan(serve *s, const tool_args *args) {
     int code = open_all(s, args);
     if (code == TOOL_OK) serve_plan_print(s);
     take_down(s);
-    tool_stage_close(&s->stage);
+    tool_stage_close(&s->model.stage);
     const int out = tool_out_end();
     return code == TOOL_OK ? out : code;
 }
 
 static int verb_serve(const tool_args *args) {
     serve *s = &served;
-    s->o = (const serve_options *)args;
+    s->o = s->model.o = (const serve_options *)args;
     int code = check(s->o);
     if (code != TOOL_OK) return code;
     tool_interrupt_watch(NULL);
+    if (s->o->models) return models_serve(s, args);
     if (s->o->dry_run) return show_plan(s, args);
     if (tool_ranks_follows()) return follow(s, args);
     code = open_all(s, args);
     if (code == TOOL_OK) {
-        tool_report_start(&s->stage);
+        tool_report_start(&s->model.stage);
         serve_plan_say(s);
         code = serve_plan_keep(s);
     }
     if (code == TOOL_OK) {
-        tool_interrupt_call(drain, s);
-        if (tool_interrupted()) drain(s); /* it came before */
-        code = start_thread(s);
+        code = serve_thread_start(s, stop_scheduler);
     }
     if (code == TOOL_OK) code = create_engine(s);
     if (code == TOOL_OK) code = serve_requests(s);
     /* Ranks that were still loading have failed for it. */
-    const bool in_order = s->engine || !tool_ranks();
+    const bool in_order = s->model.engine || !tool_ranks();
     if (code == TOOL_INTERRUPTED && atomic_load(&s->draining) && in_order) code = TOOL_OK;
-    stop(s);
-    if (s->engine && args->verbose && !args->quiet) tool_report_end(stderr, &s->stage);
-    if (s->scheduler && code == TOOL_OK) keep(s);
+    serve_thread_end(s);
+    if (s->model.engine && args->verbose && !args->quiet) tool_report_end(stderr, &s->model.stage);
+    if (s->model.scheduler && code == TOOL_OK) keep(s);
     take_down(s);
-    code = tool_stage_end_trace(&s->stage, code);
-    tool_stage_close(&s->stage);
+    code = tool_stage_end_trace(&s->model.stage, code);
+    tool_stage_close(&s->model.stage);
     const int out = tool_out_end();
     return code == TOOL_OK ? out : code;
 }
@@ -404,6 +295,13 @@ static int verb_serve(const tool_args *args) {
 #define AT(field) offsetof(serve_options, field)
 static const tool_option options[] = {
     TOOL_GROUP(tool_model_options, 0),
+    {"models", 0, "FOLDER|FILE", TOOL_VALUE_TEXT, AT(models),
+     .help =
+         "serve several models, which are loaded and unloaded as clients ask for them: those of "
+         "FOLDER, or those that FILE lists (JSON; see below)"},
+    {"wait", 0, "SECONDS", TOOL_VALUE_COUNT, AT(wait), .least = 0, .most = 86400,
+     .help = "with --models: seconds that a client waits for a model at most until the loaded ones "
+             "that are in its way accept no new requests (default: 10)"},
     {"host", 0, "ADDRESS", TOOL_VALUE_TEXT, AT(host), .also = "bind listen",
      .help = "address to listen on, IPv4 or IPv6 (default: 127.0.0.1, this machine only)"},
     {"port", 0, "N", TOOL_VALUE_COUNT, AT(port), .least = 0, .most = 65535,
@@ -464,6 +362,7 @@ static void defaults(tool_args *args) {
     o->sampling = mnem_sampler_usual();
     o->port = DEFAULT_PORT;
     o->queue = DEFAULT_QUEUE;
+    o->wait = DEFAULT_WAIT;
 }
 
 static serve_options asked;

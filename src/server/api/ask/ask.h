@@ -4,7 +4,7 @@
  *              ask_text.c        /v1/completions, /completion        messages: ask_message.c
  *              ask_responses.c   /v1/responses                       tools: ask_tools.c
  *              ask_messages.c    /v1/messages
- *              ask_ollama.c      /api/chat, /api/generate
+ *              ask_ollama.c      /api/chat, /api/generate            keep_alive: ask_keep.c
  *              ask_infill.c      /infill
  *
  * null means absent, what isn't known is left alone, and what is known but can't be done is refused
@@ -43,6 +43,12 @@ typedef enum ask_form {
 typedef enum ask_limit { ASK_FREE, ASK_JSON, ASK_SCHEMA, ASK_GRAMMAR } ask_limit;
 typedef enum ask_choice { ASK_TOOL_AUTO, ASK_TOOL_NONE, ASK_TOOL_REQUIRED } ask_choice;
 
+/* How long a model stays behind a request. */
+typedef struct ask_keep {
+    bool said;
+    int64_t seconds; /* below 0: for good */
+} ask_keep;
+
 typedef struct ask_request {
     ask_form form;
     const char *model; /* as it was named; NULL: it wasn't */
@@ -70,8 +76,8 @@ typedef struct ask_request {
     int32_t tokens; /* 0: what the context leaves */
     bool counted;   /* nothing but the prompt's tokens is asked for, however many they are */
     bool no_answer; /* the prompt is computed, and that is all */
-    bool load;      /* nothing but that the model is there; keep_none: that it goes */
-    bool keep_none;
+    bool load;      /* nothing but that the model is there, or with keep 0: that it goes */
+    ask_keep keep;
     bool echo; /* a text's answer begins with its prompt */
     int32_t n;
     bool timings;   /* in each event of a stream */
@@ -114,6 +120,7 @@ typedef struct ask_defaults {
     bool truncate;
     bool thinks, fills; /* the model knows thoughts, and tokens around a hole */
     bool counts;        /* ask_request.counted */
+    bool keeps;         /* models are unloaded */
 } ask_defaults;
 
 /* Whether tool_choice lets a tool be called. */
@@ -127,6 +134,10 @@ const json_t *ask_get_text(const json_t *part);
 /* One more bias; replaces: a second one for a token takes the place of the first, and else it is
  * refused. */
 bool ask_add_bias(ask_request *ask, int32_t id, float bias, bool replaces, api_error *error);
+/* Ollama's keep_alive, of any body. */
+bool ask_read_keep(const json_t *root, ask_keep *keep, api_error *error);
+/* Whether a body asks for nothing but that the model goes. */
+bool ask_is_unload(ask_form form, const json_t *root);
 /* false: error says why. json is open, and what is asked for lies in it. */
 bool ask_read(ask_form form, api_json *json, const ask_defaults *defaults, ask_request *ask,
               api_error *error);

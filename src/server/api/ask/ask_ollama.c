@@ -88,27 +88,6 @@ bool ask_read_options(ask_reader *r) {
 
 /* ---- what both have ---- */
 
-static bool refuse_duration(ask_reader *r) {
-    return api_refuse(r->error, 400, "keep_alive",
-                      "'keep_alive' must be a number of seconds, or a duration such as \"5m\"");
-}
-
-/* A number of seconds, or digits with units behind them. */
-static bool read_keep(ask_reader *r) {
-    const json_t *keep = api_get(r->root, "keep_alive");
-    const char *text = json_string_value(keep);
-    if (!keep || (text && !*text)) return true;
-    if (json_is_number(keep)) {
-        r->ask->keep_none = json_number_value(keep) == 0;
-        return true;
-    }
-    if (!text || strspn(text, "-+.0123456789hmsnu\xc2\xb5") != strlen(text) ||
-        !strpbrk(text, "0123456789"))
-        return refuse_duration(r);
-    r->ask->keep_none = !strpbrk(text, "123456789");
-    return true;
-}
-
 /* true, false, or how much of it. */
 static bool read_think(ask_reader *r) {
     static const char *const efforts[] = {"low", "medium", "high", "max", NULL};
@@ -139,9 +118,11 @@ static bool read_logprobs(ask_reader *r) {
 
 static bool read_both(ask_reader *r) {
     r->ask->n = 1;
-    if (!read_keep(r) || !api_get_bool(r->root, "truncate", &r->ask->truncate, r->error))
+    if (!ask_read_keep(r->root, &r->ask->keep, r->error) ||
+        !api_get_bool(r->root, "truncate", &r->ask->truncate, r->error))
         return false;
-    if (r->ask->keep_none && !r->ask->load) ask_ignore(r, "keep_alive");
+    if (!r->defaults->keeps && !r->ask->load && r->ask->keep.said && r->ask->keep.seconds == 0)
+        ask_ignore(r, "keep_alive");
     return r->ask->load ||
            (ask_read_tokens(r, "num_predict") && ask_read_stop(r, "stop") && ask_read_limit(r) &&
             read_logprobs(r) && ask_read_arguments(r) && read_think(r));

@@ -89,6 +89,15 @@ void api_served_leave(api *a, api_served *s) {
     count_users(a, s, -1);
 }
 
+/* What is known of it from now on. */
+static void note_file(api_slot *slot, const api_served *served) {
+    const api_file *file = &served->file;
+    slot->listing.file_bytes = file->bytes;
+    slot->listing.modified = file->modified;
+    slot->listing.modified_part = file->modified_part;
+    api_served_known(served, &slot->listing.known);
+}
+
 /* ---- the list ---- */
 
 static mnem_status open_one(api *a) {
@@ -108,7 +117,7 @@ static mnem_status open_one(api *a) {
     a->slot->listing.name = o->name;
     a->slot->use.state = API_MODEL_LOADED;
     a->slot->served = s;
-    api_served_known(s, &a->slot->listing.known);
+    note_file(a->slot, s);
     return status;
 }
 
@@ -191,6 +200,14 @@ void api_keep(api *a, api_slot *slot, int64_t seconds) {
     if (calls->on_keep) calls->on_keep(calls->context, slot->index, seconds);
 }
 
+void api_model_know(api *a, int32_t index, const api_served *served, uint64_t least_bytes,
+                    uint64_t bytes) {
+    api_slot *slot = a->slot + index;
+    slot->listing.least_bytes = least_bytes;
+    slot->listing.bytes = bytes;
+    if (served) note_file(slot, served);
+}
+
 void api_model_begin(api *a, int32_t index, const api_loaded *loaded) {
     api_slot *slot = a->slot + index;
     api_served *s = loaded->served;
@@ -202,7 +219,8 @@ void api_model_begin(api *a, int32_t index, const api_loaded *loaded) {
     slot->served = s;
     slot->loads++;
     *slot->failure = 0;
-    api_served_known(s, &slot->listing.known);
+    note_file(slot, s);
+    slot->listing.bytes = s->bytes;
     set_state(a, slot, API_MODEL_LOADED);
     api_unpark(a, slot);
 }

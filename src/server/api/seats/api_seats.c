@@ -41,7 +41,7 @@ static int32_t alike(const api_seat *seat, const int32_t *ids, int32_t n) {
     return same;
 }
 
-/* The seat whose conversation goes on; else one that nobody had; else the one of the longest ago. */
+/* The seat whose conversation goes on; else one that nobody had; else that of the longest ago. */
 static int32_t choose_seat(api *a, const api_served *served, int32_t key, const int32_t *ids,
                            int32_t n) {
     const int32_t seats = seats_of(served);

@@ -11,14 +11,7 @@
         if (!(condition)) abort();                                                                 \
     } while (0)
 
-struct http_exchange {
-    fake_serve *fake;
-    void *data;
-};
 struct http_server {
-    fake_serve *fake;
-};
-struct mnem_scheduler {
     fake_serve *fake;
 };
 static struct http_server server;
@@ -53,7 +46,7 @@ static void put(fake_answer *answer, const void *bytes, size_t n) {
 
 static fake_answer *head(http_exchange *exchange, int status, const char *type,
                          const char *headers) {
-    fake_answer *answer = &exchange->fake->answer;
+    fake_answer *answer = exchange->answer;
     CHECK(answer->status == 0 && !answer->over);
     answer->status = status;
     snprintf(answer->type, sizeof answer->type, "%s", type);
@@ -86,20 +79,20 @@ size_t http_stream_most(const http_exchange *exchange) {
 
 bool http_stream_write(http_exchange *exchange, const void *bytes, size_t n) {
     fake_serve *fake = exchange->fake;
-    CHECK(fake->answer.stream && !fake->answer.over && n > 0 && n <= 4096);
-    if (fake->room_bytes && fake->answer.bytes + n > (size_t)fake->room_bytes) return false;
-    put(&fake->answer, bytes, n);
+    CHECK(exchange->answer->stream && !exchange->answer->over && n > 0 && n <= 4096);
+    if (fake->room_bytes && exchange->answer->bytes + n > (size_t)fake->room_bytes) return false;
+    put(exchange->answer, bytes, n);
     return true;
 }
 
 void http_stream_end(http_exchange *exchange) {
-    CHECK(exchange->fake->answer.stream && !exchange->fake->answer.over);
-    exchange->fake->answer.over = true;
+    CHECK(exchange->answer->stream && !exchange->answer->over);
+    exchange->answer->over = true;
 }
 
 void http_stream_abort(http_exchange *exchange) {
     http_stream_end(exchange);
-    exchange->fake->answer.aborted = true;
+    exchange->answer->aborted = true;
 }
 
 void http_server_wake(http_server *s) {
@@ -136,7 +129,8 @@ mnem_status mnem_scheduler_submit(mnem_scheduler *s, const mnem_request *request
         if (r->live) continue;
         const size_t bytes = (size_t)request->prompt_tokens * sizeof *r->prompt;
         free(r->prompt);
-        *r = (fake_request){.request = *request, .live = true, .prompt = malloc(bytes)};
+        *r = (fake_request){
+            .request = *request, .scheduler = s, .live = true, .prompt = malloc(bytes)};
         CHECK(r->prompt && request->prompt_tokens > 0);
         memcpy(r->prompt, request->prompt, bytes);
         r->request.prompt = r->prompt;
@@ -156,9 +150,9 @@ mnem_status mnem_scheduler_call(mnem_scheduler *s, int32_t sequences,
                                 void *context) {
     fake_serve *fake = s->fake;
     if (fake->submit != MNEM_OK) return fake->submit;
-    CHECK(sequences <= 1 && !fake->call.function);
-    fake->call.function = function;
-    fake->call.context = context;
+    CHECK(sequences <= 1 && !fake->call[s->index].function);
+    fake->call[s->index].function = function;
+    fake->call[s->index].context = context;
     return MNEM_OK;
 }
 
@@ -208,17 +202,22 @@ mnem_status mnem_engine_embed(mnem_engine *engine, const mnem_embed_text *texts,
 }
 
 static bool make_call(fake_serve *fake) {
-    void (*function)(void *context, mnem_engine *engine) = fake->call.function;
-    if (!function) return false;
-    fake->call.function = NULL;
-    function(fake->call.context, NULL);
-    return true;
+    bool any = false;
+    for (int i = 0; i < FAKE_MODELS; i++) {
+        void (*function)(void *context, mnem_engine *engine) = fake->call[i].function;
+        if (!function) continue;
+        fake->call[i].function = NULL;
+        function(fake->call[i].context, NULL);
+        any = true;
+    }
+    return any;
 }
 
 void mnem_scheduler_cancel(mnem_scheduler *s, uint64_t number) {
     for (int i = 0; i < FAKE_REQUESTS; i++) {
         fake_request *r = &s->fake->request[i];
         if (!r->live || r->number != number) continue;
+        CHECK(r->scheduler == s);
         r->cancelled = true;
         s->fake->cancelled++;
     }
@@ -395,37 +394,51 @@ static const http_route *find_route(const char *method, const char *path) {
     return NULL;
 }
 
-void fake_begin(fake_serve *fake, const char *method, const char *target, const char *body,
-                size_t bytes) {
-    char path[FAKE_LINE];
-    const char *query = strchr(target, '?');
-    const size_t n = query ? (size_t)(query - target) : strlen(target);
-    CHECK(n < sizeof path);
-    memcpy(path, target, n);
-    path[n] = 0;
-    const http_route *route = find_route(method, path);
-    char *copy = malloc(bytes + 1); /* which is gone when the handler returns */
-    CHECK(route && copy);
+http_server *fake_server(fake_serve *fake) {
     server.fake = scheduler.fake = fake;
-    fake_leave(fake);
-    while (fake_step(fake)) {
-    }
+    return &server;
+}
+
+/* target: a path, and what is behind its '?'. */
+void fake_ask(fake_serve *fake, struct http_exchange *exchange, fake_answer *answer,
+              const char *method, const char *target, const char *body, size_t bytes) {
+    char *copy = malloc(bytes + 1), *path = strdup(target); /* gone when the handler returns */
+    CHECK(path && copy);
+    char *query = path + strcspn(path, "?");
+    if (*query) *query++ = 0;
+    const http_route *route = find_route(method, path);
+    CHECK(route);
+    fake_server(fake);
     if (bytes) memcpy(copy, body, bytes);
     copy[bytes] = 0;
-    fake->answer.bytes = 0;
-    fake->answer.status = 0;
-    fake->answer.stream = fake->answer.over = fake->answer.aborted = false;
-    fake->exchange = calloc(1, sizeof *fake->exchange);
-    CHECK(fake->exchange);
-    fake->exchange->fake = fake;
+    answer->bytes = 0;
+    answer->status = 0;
+    answer->stream = answer->over = answer->aborted = false;
+    *exchange = (struct http_exchange){.fake = fake, .answer = answer};
     const http_request request = {.method = method,
                                   .path = path,
-                                  .query = query ? query + 1 : "",
+                                  .query = query,
                                   .body = copy,
                                   .body_bytes = bytes,
                                   .key = fake->key};
-    route->on_request(fake->api, fake->exchange, &request);
+    route->on_request(fake->api, exchange, &request);
     free(copy);
+    free(path);
+}
+
+void fake_part(fake_serve *fake, struct http_exchange *exchange) {
+    fake->handler.on_gone(fake->api, exchange);
+}
+
+void fake_begin(fake_serve *fake, const char *method, const char *path, const char *body,
+                size_t bytes) {
+    fake_server(fake);
+    fake_leave(fake);
+    while (fake_step(fake)) {
+    }
+    fake->exchange = calloc(1, sizeof *fake->exchange);
+    CHECK(fake->exchange);
+    fake_ask(fake, fake->exchange, &fake->answer, method, path, body, bytes);
 }
 
 const fake_answer *fake_send(fake_serve *fake, const char *method, const char *path,

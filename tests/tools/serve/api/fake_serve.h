@@ -8,7 +8,7 @@
 
 #include "server/api/api.h"
 
-enum { FAKE_REQUESTS = 64, FAKE_LINE = 256 };
+enum { FAKE_REQUESTS = 64, FAKE_LINE = 256, FAKE_MODELS = 3 };
 
 typedef struct fake_answer {
     int status; /* 0: none yet */
@@ -21,12 +21,24 @@ typedef struct fake_answer {
 /* A request that was submitted, as the last one was. */
 typedef struct fake_request {
     mnem_request request;
+    const mnem_scheduler *scheduler;
     int32_t *prompt;
     uint64_t number;
     mnem_sampler *sampler;
     int32_t told, said; /* tokens; of what is to be said */
     bool live, cancelled, ending;
 } fake_request;
+
+/* Where a client's answer goes. */
+struct http_exchange {
+    struct fake_serve *fake;
+    void *data;
+    fake_answer *answer;
+};
+struct mnem_scheduler {
+    struct fake_serve *fake;
+    int32_t index; /* of its model */
+};
 
 typedef struct fake_serve {
     api *api;
@@ -53,8 +65,8 @@ typedef struct fake_serve {
     struct {
         void (*function)(void *context, mnem_engine *engine);
         void *context;
-    } call;
-    fake_answer answer; /* of the client at hand */
+    } call[FAKE_MODELS]; /* of each scheduler */
+    fake_answer answer;  /* of the client at hand */
     struct http_exchange *exchange;
     http_handler handler;
     int32_t key;
@@ -74,6 +86,13 @@ void fake_begin(fake_serve *fake, const char *method, const char *target, const 
                 size_t bytes);
 bool fake_step(fake_serve *fake); /* false: nothing is left to do */
 void fake_leave(fake_serve *fake);
+
+/* A client beside others: its request; answer is cleared, and lives until fake_part. */
+void fake_ask(fake_serve *fake, struct http_exchange *exchange, fake_answer *answer,
+              const char *method, const char *target, const char *body, size_t bytes);
+void fake_part(fake_serve *fake, struct http_exchange *exchange);
+/* What every API gets: where its wakes and requests go. */
+http_server *fake_server(fake_serve *fake);
 
 /* A template as an option. */
 mnem_text fake_text(const char *text);

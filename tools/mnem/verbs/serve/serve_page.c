@@ -107,10 +107,11 @@ static void on_numbers(void *context, http_exchange *exchange, const http_reques
     http_server_stats_get(shown->http, &clients);
     t.n = 0;
     say(&t, "{\"model\":");
-    quote(&t, shown->name);
+    quote(&t, shown->model.name);
     say(&t, ",\"version\":\"%s\",\"context\":%d,\"parallel\":%d,\"page_tokens\":%d,", MNEM_VERSION,
-        shown->stage.plan.context, shown->parallel, shown->stage.plan.page_tokens);
-    put_ledger(&t, shown->stage.ledger);
+        shown->model.stage.plan.context, shown->model.parallel,
+        shown->model.stage.plan.page_tokens);
+    put_ledger(&t, shown->model.stage.ledger);
     say(&t, ",\"resident_peak\":%" PRIu64 ",\"connections\":%d,\"ready\":%s", tool_peak_bytes(),
         clients.connections, scheduler ? "true" : "false");
     if (scheduler) {

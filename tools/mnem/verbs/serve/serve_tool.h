@@ -20,6 +20,7 @@ enum {
     SERVE_ROUTES = 64,
     SERVE_KEYS = 64,
     SERVE_KEY_BYTES = 16 << 10,
+    SERVE_BODY_BYTES = 1 << 20,
     SERVE_PARALLEL = 8,
     SERVE_PARALLEL_MOST = 256
 };
@@ -32,7 +33,8 @@ typedef struct serve_options {
     tool_template_asked template;
     int32_t pooling; /* mnem_pooling, of embeddings */
     const char *host, *parallel, *swap, *key_file, *alias, *cors, *slots;
-    int32_t port, queue;
+    const char *models; /* a list of several */
+    int32_t port, queue, wait;
     uint64_t swap_max;
     int32_t metrics; /* 1: with vLLM's names */
     bool no_auth, truncate, no_history, keep_cache, dry_run;
@@ -44,19 +46,29 @@ typedef struct serve_keys {
     int32_t count;
 } serve_keys;
 
-typedef struct serve {
+/* A model that is served, alone or beside others: what there is of it once it is open. */
+typedef struct served_model {
     tool_stage stage;
     const serve_options *o;
     int32_t parallel; /* conversations that run together */
     char name[128];   /* that clients see */
+    mnem_engine *engine;
+    mnem_scheduler *scheduler;
+    uint64_t books_bytes;           /* charged for the scheduler until it is created */
+    uint64_t swap_bytes;            /* its part of --swap-max; 0: the default */
+    void (*on_work)(void *context); /* of the scheduler's options */
+    void *work_context;
+} served_model;
+
+typedef struct serve {
+    served_model model; /* of several models: the ledger in its stage, and nothing else */
+    const serve_options *o;
     serve_keys keys;
     api *api;
     http_server *http;
     http_route routes[SERVE_ROUTES];
-    mnem_engine *engine;
-    mnem_scheduler *scheduler;
-    uint64_t books_bytes, thread_bytes, connections_bytes; /* charged here; the last: dry run */
-    uint64_t budget_bytes;                                 /* as it was asked for */
+    uint64_t thread_bytes, connections_bytes; /* charged here; the last: dry run */
+    uint64_t budget_bytes;                    /* as it was asked for */
     uint64_t all_bytes;    /* a budget for all conversations at full length; 0: there is none */
     bool all_streams;      /* it, too, reads weights from disk */
     uint64_t absent_bytes; /* of connections that don't fit; 0: they do */
@@ -68,15 +80,36 @@ typedef struct serve {
     bool said_draining;              /* by the thread of the connections */
     void (*api_wake)(void *context); /* the API's on_wake */
     void (*api_tick)(void *context);
-    char swap_failure[160]; /* that was said last */
-    bool begun;             /* the thread's: the API has the scheduler */
+    void (*on_over)(void *context); /* called by the thread of the connections at its end */
+    char swap_failure[160];         /* that was said last */
+    bool begun;                     /* the thread's: the API has the scheduler */
 } serve;
 
 /* Reads API keys, one a line; # begins a comment. Exit code, with the message printed. */
 int serve_keys_read(serve_keys *keys, const char *path);
 
+/* ---- serve_http.c ---- */
+bool serve_is_loopback(const char *host); /* NULL: the default */
+/* Whether others may connect without a key. Exit code, with the message printed; so are these. */
+int serve_check_open(bool loopback, const serve_options *o);
+/* What the API has to say of a request goes to the log, which is standard error. */
+void serve_on_note(void *context, const char *text);
+/* The API's handler with its routes and the page's, bound to the address, and charged, as is its
+ * thread. on_wake and on_tick call those of the API (api_wake, api_tick). */
+int serve_http_create(serve *s, void (*on_wake)(void *), void (*on_tick)(void *));
+/* Starts the thread of the connections, which calls on_over at its end; signals drain from then on
+ * without a gap. */
+int serve_thread_start(serve *s, void (*on_over)(void *context));
+void serve_thread_end(serve *s); /* ends it, if it was started */
+
+/* ---- serve_plan.c ---- */
 /* The most that may run together: --parallel's number, or what auto begins with; 0: neither. */
 int32_t serve_parallel_most(const serve_options *o);
+/* --parallel auto: fewer where not all fit. */
+bool serve_parallel_is_auto(const serve_options *o);
+/* How many of a model's conversations a plan is tried with first; an engine of so many. */
+int32_t serve_parallel_first(const served_model *m);
+void serve_model_books(served_model *m, int32_t parallel);
 /* The parts of a budget that requests, their JSON, renderings and grammars have; their sum. */
 uint64_t serve_parts(uint64_t budget_bytes, api_options *options);
 /* Where the budget has no room for so many bytes of connections the plan is refused without them,
@@ -88,8 +121,9 @@ int serve_plan(serve *s);
 /* Charges the books as planned, until the scheduler is created; plans that come later don't count
  * them. Exit code, so too. */
 int serve_plan_keep(serve *s);
-/* The scheduler of the engine, in what was charged for it. */
-mnem_status serve_scheduler_create(serve *s);
+/* The scheduler of the engine, in what was charged for it. end: a token that ends answers; -1:
+ * none. */
+mnem_status serve_scheduler_create(served_model *m, int32_t end);
 /* A rank that isn't 0: plans, and does what rank 0's scheduler says. Exit code. */
 int serve_follow(serve *s);
 /* The plan, as messages: what conversations cost, and what more would buy. */

@@ -1,0 +1,139 @@
+/* api_listed.c: GET /v1/models and /models, and POST /models/load and /models/unload, as the router
+ * of llama.cpp's server has them. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "server/api/api_private.h"
+
+static const char type_json[] = "application/json";
+
+/* ---- the list ---- */
+
+/* Of one model what has always been said; of several how they are. */
+static void put_state(const api_slot *slot, api_text *text) {
+    const api_listing *l = &slot->listing;
+    const api_model_use *use = &slot->use;
+    api_format(text, ",\"status\":{\"value\":\"%s\"", api_state_text(use->state));
+    if (*slot->failure) {
+        api_say(text, ",\"failed\":true,\"message\":");
+        api_quote(text, slot->failure, strlen(slot->failure));
+    }
+    api_format(text, "},\"bytes\":%" PRIu64 ",\"file_bytes\":%" PRIu64 ",\"pin\":%s", l->bytes,
+               l->file_bytes, l->pin ? "true" : "false");
+    if (l->least_bytes) api_format(text, ",\"least_bytes\":%" PRIu64, l->least_bytes);
+    if (l->idle_seconds) api_format(text, ",\"idle_seconds\":%d", l->idle_seconds);
+    api_format(text, ",\"requests\":%d,\"waiting\":%d", use->requests, use->waiting);
+}
+
+static void put_model(const api *a, const api_slot *slot, api_text *text) {
+    const api_known *k = &slot->listing.known;
+    const int32_t context = slot->served ? slot->served->model.context : slot->listing.context;
+    api_say(text, "{\"id\":");
+    api_quote(text, slot->listing.name, strlen(slot->listing.name));
+    api_format(text, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"mnem\"",
+               (long long)a->started);
+    if (context) api_format(text, ",\"max_model_len\":%d", context);
+    if (k->read)
+        api_format(text,
+                   ",\"meta\":{\"n_vocab\":%d,\"n_ctx_train\":%d,\"n_embd\":%d,\"n_layer\":%d}",
+                   k->vocab, k->context, k->embd, k->layers);
+    if (api_has_several(a)) put_state(slot, text);
+    api_say(text, "}");
+}
+
+static void put_all(const api *a, api_text *text) {
+    api_say(text, "{\"object\":\"list\",\"data\":[");
+    for (int32_t i = 0; i < a->slots; i++) {
+        if (i) api_say(text, ",");
+        put_model(a, a->slot + i, text);
+    }
+    api_say(text, "]}");
+}
+
+/* The one that the path names behind its beginning; NULL: error says why not. */
+static const api_slot *named_by(const api *a, const char *path, api_error *error) {
+    char name[API_MODEL_NAME + 8];
+    const bool fits = api_unescape(path, strlen(path), name, sizeof name);
+    const api_slot *slot = fits || !api_has_several(a) ? api_find_model(a, name) : NULL;
+    if (slot) return slot;
+    error->code = "model_not_found";
+    api_refuse(error, 404, "model",
+               "the model '%.100s' does not exist on this server: GET /v1/models lists the %s",
+               path, api_has_several(a) ? "models that do" : "one that does");
+    return NULL;
+}
+
+/* The list, or the one that the path names. */
+void api_on_models(void *context, http_exchange *exchange, const http_request *request) {
+    static const char list[] = "/v1/models", short_list[] = "/models";
+    api *a = context;
+    api_error error = {0};
+    api_text text = {.memory = &a->memory};
+    if (!api_check_loaded(a, &error)) {
+        api_answer_error(a, exchange, &error, API_OPENAI);
+        return;
+    }
+    if (strcmp(request->path, list) == 0 || strcmp(request->path, short_list) == 0)
+        put_all(a, &text);
+    else {
+        const api_slot *slot = named_by(a, request->path + sizeof list, &error);
+        if (slot) put_model(a, slot, &text);
+    }
+    if (error.status)
+        api_answer_error(a, exchange, &error, API_OPENAI);
+    else
+        api_answer_text(a, exchange, 200, type_json, &text);
+}
+
+/* ---- loading and unloading ---- */
+
+static bool load(api *a, api_slot *slot, api_error *error) {
+    (void)error;
+    api_want(a, slot);
+    return true;
+}
+
+static bool unload(api *a, api_slot *slot, api_error *error) {
+    if (slot->listing.pin)
+        return api_refuse(error, 400, "model",
+                          "the model '%.100s' is pinned, so it stays loaded: take 'pin' out of the "
+                          "list of models to unload it",
+                          slot->listing.name);
+    if (slot->use.state == API_MODEL_UNLOADED)
+        return api_refuse(error, 400, "model", "the model '%.100s' is not loaded",
+                          slot->listing.name);
+    api_unwant(a, slot);
+    return true;
+}
+
+static void change(api *a, http_exchange *exchange, const http_request *request,
+                   bool (*how)(api *a, api_slot *slot, api_error *error)) {
+    static const char done[] = "{\"success\":true}\n";
+    api_error error = {0};
+    api_json json = {0};
+    api_slot *slot = NULL;
+    const char *name = NULL;
+    bool fine = api_check_ready(a, &error);
+    if (fine && !api_has_several(a))
+        fine = api_refuse(&error, 400, NULL,
+                          "this server serves one model and does not unload it: mnem serve "
+                          "--models loads and unloads several");
+    fine =
+        fine &&
+        api_json_open(&json, request->body, request->body_bytes, a->options.json_bytes, &error) &&
+        api_get_text(json.root, "model", &name, &error) && api_find_named(a, name, &slot, &error) &&
+        how(a, slot, &error);
+    api_json_close(&json);
+    if (fine)
+        http_respond(exchange, 200, type_json, NULL, done, sizeof done - 1);
+    else
+        api_answer_error(a, exchange, &error, API_OPENAI);
+}
+
+void api_on_load(void *context, http_exchange *exchange, const http_request *request) {
+    change(context, exchange, request, load);
+}
+
+void api_on_unload(void *context, http_exchange *exchange, const http_request *request) {
+    change(context, exchange, request, unload);
+}

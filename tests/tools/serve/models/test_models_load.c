@@ -1,0 +1,215 @@
+/* test_models_load.c: 16 clients of three models of which the budget holds two.
+ *
+ * `test_models_load N` asks N times each client (12 without a number); `test_models_load N s` asks
+ * for N seconds. Waiting times are printed, not judged: they are the machine's. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kit/kit_random.h"
+#include "tools/serve/models/models_kit.h"
+
+enum { CLIENTS = 16, PROMPTS = 6, TIMES = 100000 };
+
+static int asks = 12;
+static double seconds;
+static char prompt[PROMPTS][200], wanted[KIT_MODELS][PROMPTS][KIT_TEXT];
+
+static int tokens_of(int p) {
+    return 4 + 3 * p;
+}
+
+static void make_prompts(void) {
+    static const char *const words[] = {"light", "water", "earth", "heaven", "day", "night",
+                                        "and",   "the",   "of",    "was",    "good"};
+    uint64_t state = 7;
+    for (int p = 0; p < PROMPTS; p++) {
+        prompt[p][0] = 0;
+        for (int i = 0; i < 5 + 2 * p; i++) {
+            strcat(prompt[p], words[next_below(&state, sizeof words / sizeof *words)]);
+            strcat(prompt[p], " ");
+        }
+    }
+}
+
+/* Each alone, in a server of its own. */
+static void ask_alone(const char *models) {
+    char path[600];
+    make_prompts();
+    for (int m = 0; m < KIT_MODELS; m++) {
+        snprintf(path, sizeof path, "%s/%s.gguf", models, kit_model[m]);
+        const tool_server s = SERVE(path, "-q", "--memory", "2G");
+        for (int p = 0; p < PROMPTS; p++) {
+            const kit_answer a = kit_ask(kit_model[m], prompt[p], tokens_of(p));
+            assert_int_equal(a.status, 200);
+            assert_true(a.text[0] != 0);
+            snprintf(wanted[m][p], KIT_TEXT, "%s", a.text);
+        }
+        assert_int_equal(tool_serve_end(&s), 0);
+    }
+}
+
+/* ---- the load ---- */
+
+typedef struct client {
+    pthread_t thread;
+    uint64_t state;
+    int asked, wrong, failed, told, prompt_tokens, cached_tokens;
+    char why[300];
+} client;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static double first[TIMES];
+static int times;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void note_time(double t) {
+    pthread_mutex_lock(&lock);
+    if (times < TIMES) first[times++] = t;
+    pthread_mutex_unlock(&lock);
+}
+
+static void *run_client(void *context) {
+    client *c = context;
+    const double end = now() + seconds;
+    for (int i = 0; seconds > 0 ? now() < end : i < asks; i++) {
+        const int m = (int)next_below(&c->state, KIT_MODELS);
+        const int p = (int)next_below(&c->state, PROMPTS);
+        const kit_answer a = kit_ask(kit_model[m], prompt[p], tokens_of(p));
+        c->asked++;
+        c->told += a.loading;
+        c->failed += a.status != 200;
+        c->prompt_tokens += a.prompt_tokens;
+        c->cached_tokens += a.cached_tokens;
+        note_time(a.first_seconds);
+        if (a.status == 200 && strcmp(a.text, wanted[m][p]) == 0) continue;
+        c->wrong++;
+        snprintf(c->why, sizeof c->why, "%s, prompt %d: %d \"%.100s\", wanted \"%.100s\"",
+                 kit_model[m], p, a.status, a.text, wanted[m][p]);
+    }
+    return NULL;
+}
+
+static int by_size(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void run_load(void) {
+    static client c[CLIENTS];
+    client sum = {0};
+    memset(c, 0, sizeof c);
+    times = 0;
+    random_seed_chosen();
+    for (int i = 0; i < CLIENTS; i++) {
+        c[i].state = random_bits();
+        assert_int_equal(pthread_create(&c[i].thread, NULL, run_client, &c[i]), 0);
+    }
+    for (int i = 0; i < CLIENTS; i++) {
+        pthread_join(c[i].thread, NULL);
+        sum.asked += c[i].asked;
+        sum.wrong += c[i].wrong;
+        sum.failed += c[i].failed;
+        sum.told += c[i].told;
+        sum.prompt_tokens += c[i].prompt_tokens;
+        sum.cached_tokens += c[i].cached_tokens;
+        if (c[i].wrong) print_message("%s\n", c[i].why);
+    }
+    qsort(first, (size_t)times, sizeof *first, by_size);
+    print_message("%d requests, %d failed, %d wrong; %d were told to wait; %d of %d prompt tokens "
+                  "cached; until the first token: p50 %.3f s, p99 %.3f s, longest %.3f s\n",
+                  sum.asked, sum.failed, sum.wrong, sum.told, sum.cached_tokens, sum.prompt_tokens,
+                  first[times / 2], first[times * 99 / 100], first[times - 1]);
+    assert_int_equal(sum.failed, 0);
+    assert_int_equal(sum.wrong, 0);
+}
+
+/* ---- the tests ---- */
+
+static char swap[512];
+static const char *models;
+
+static int set_up(void **state) {
+    (void)state;
+    models = kit_models();
+    ask_alone(models);
+    snprintf(swap, sizeof swap, "%s", folder("swap"));
+    mkdir(swap, 0700);
+    return 0;
+}
+
+/* The page's numbers count what the clients' thread has lent, too: they are asked for in peace. */
+static int64_t live_when(int64_t most) {
+    int64_t live = kit_live_bytes();
+    for (int i = 0; live > most && i < 600; i++) {
+        usleep(100000);
+        live = kit_live_bytes();
+    }
+    return live;
+}
+
+static void random_turns_stay_in_the_budget_and_get_what_they_get_alone(void **state) {
+    (void)state;
+    char list[512], path[700];
+    json_t *all = json_array();
+    for (int m = 0; m < KIT_MODELS; m++) {
+        snprintf(path, sizeof path, "%s/%s.gguf", models, kit_model[m]);
+        json_array_append_new(all, json_pack("{s:s, s:i}", "path", path, "idle", 2));
+    }
+    json_t *root = json_pack("{s:o}", "models", all);
+    char *text = json_dumps(root, 0);
+    snprintf(list, sizeof list, "%s", tool_file("models.json", text));
+    free(text);
+    json_decref(root);
+    const char *memory = kit_budget(list, 2.5);
+    const tool_server s = SERVE("--models", list, "-q", "--memory", memory, "--swap", swap,
+                                "--swap-max", "64M", "--wait", "1");
+    const int64_t before = kit_live_bytes();
+    run_load();
+    /* Idle models leave; then there is what there was. */
+    assert_int_equal(live_when(before), before);
+    const uint64_t peak = tool_peak_of(s.pid);
+    print_message("peak %llu of a budget of %llu bytes\n", (unsigned long long)peak,
+                  (unsigned long long)kit_budget_bytes());
+    if (MNEM_RELEASE) assert_true(peak <= kit_budget_bytes());
+    assert_int_equal(tool_serve_end(&s), 0);
+}
+
+static void a_reloaded_model_computes_no_prompt_again(void **state) {
+    (void)state;
+    kit_answer a;
+    const tool_server s =
+        SERVE("--models", models, "-q", "--memory", kit_budget(models, 1.3), "--swap", swap);
+    for (int turn = 0; turn < 3; turn++) {
+        for (int m = 0; m < KIT_MODELS; m++) {
+            for (int p = 2; p < 5; p++) {
+                a = kit_ask(kit_model[m], prompt[p], tokens_of(p));
+                assert_int_equal(a.status, 200);
+                assert_string_equal(a.text, wanted[m][p]);
+                if (turn == 0 || a.cached_tokens == a.prompt_tokens - 1) continue;
+                fail_msg("%s has %d of %d tokens of a prompt that it had before", kit_model[m],
+                         a.cached_tokens, a.prompt_tokens);
+            }
+        }
+    }
+    assert_int_equal(tool_serve_end(&s), 0);
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1) asks = atoi(argv[1]);
+    if (argc > 2) seconds = asks;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_reloaded_model_computes_no_prompt_again),
+        cmocka_unit_test(random_turns_stay_in_the_budget_and_get_what_they_get_alone),
+    };
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}

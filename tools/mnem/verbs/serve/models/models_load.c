@@ -1,0 +1,236 @@
+/* models_load.c: loads and unloads one of several models, and keeps its prefix cache meanwhile.
+ *
+ * The caches of unloaded models are files without a name in the folder of --swap. A file holds the
+ * pages and the ids of the prefixes with their own index, so that nothing of it is in memory while
+ * its model isn't. --swap-max is for all: each of n models has an n-th for the swap file of its
+ * scheduler while it is loaded, and those that aren't share their parts, the oldest is dropped
+ * first. What can't be written is computed again. */
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sight/history_file.h"
+#include "verbs/serve/models/models_serve.h"
+
+static const uint64_t swap_usual = (uint64_t)1 << 30;
+
+/* ---- bytes for the next one ---- */
+
+mnem_status models_next_charge(models_all *v) {
+    if (v->next_charged) return MNEM_OK;
+    const mnem_status status =
+        mnem_ledger_charge(v->s->model.stage.ledger, MNEM_KIND_HOST, "next model", v->next_bytes);
+    v->next_charged = status == MNEM_OK;
+    return status;
+}
+
+void models_next_release(models_all *v) {
+    if (v->next_charged)
+        mnem_ledger_release(v->s->model.stage.ledger, MNEM_KIND_HOST, "next model", v->next_bytes);
+    v->next_charged = false;
+}
+
+/* ---- prefix caches on disk ---- */
+
+static uint64_t swap_part(const models_all *v) {
+    const uint64_t most = v->s->o->swap_max ? v->s->o->swap_max : swap_usual;
+    return most / (uint64_t)v->list.count;
+}
+
+static int32_t count_loaded(const models_all *v) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < v->list.count; i++) n += v->model[i].loaded;
+    return n;
+}
+
+static uint64_t cached_bytes(const models_all *v) {
+    uint64_t bytes = 0;
+    for (int32_t i = 0; i < v->list.count; i++) bytes += v->model[i].cache_bytes;
+    return bytes;
+}
+
+void models_drop_cache(models_one *m) {
+    if (m->cache_fd >= 0) close(m->cache_fd);
+    m->cache_fd = -1;
+    m->cache_bytes = 0;
+}
+
+/* The oldest go until the others have at most so many bytes. */
+static void drop_until(models_all *v, const models_one *but, uint64_t most) {
+    for (;;) {
+        models_one *oldest = NULL;
+        for (int32_t i = 0; i < v->list.count; i++) {
+            models_one *m = &v->model[i];
+            if (m == but || m->cache_fd < 0) continue;
+            if (!oldest || m->cache_since < oldest->cache_since) oldest = m;
+        }
+        if (!oldest || cached_bytes(v) <= most) return;
+        models_drop_cache(oldest);
+    }
+}
+
+static int open_unnamed(const char *folder) {
+    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0) return fd;
+    char path[PATH_MAX]; /* a file system without such files */
+    snprintf(path, sizeof path, "%s/mnem-cache-XXXXXX", folder);
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd >= 0) unlink(path);
+    return fd;
+}
+
+static void say_unkept(const models_one *m, const char *why) {
+    if (!m->served.stage.args->quiet)
+        tool_message("the prefix cache of %s could not be kept in %s (%s): its prompts are "
+                     "processed again after it is loaded",
+                     m->entry->name, m->served.o->swap, why);
+}
+
+static void save_cache(models_one *m) {
+    models_all *v = m->of;
+    const int32_t unloaded = v->list.count - count_loaded(v) + (m->loaded ? 1 : 0);
+    const uint64_t limit = swap_part(v) * (uint64_t)unloaded;
+    models_drop_cache(m);
+    uint64_t most = limit - (cached_bytes(v) < limit ? cached_bytes(v) : limit);
+    if (most < swap_part(v)) most = swap_part(v);
+    m->cache_fd = open_unnamed(m->served.o->swap);
+    if (m->cache_fd < 0) {
+        say_unkept(m, strerror(errno));
+        return;
+    }
+    const mnem_status status =
+        mnem_scheduler_cache_save_within(m->served.scheduler, m->cache_fd, most, &m->cache_bytes);
+    if (status != MNEM_OK) {
+        say_unkept(m, mnem_last_error());
+        models_drop_cache(m);
+        return;
+    }
+    m->cache_since = api_clock_ms();
+    drop_until(v, m, limit);
+}
+
+static void load_cache(models_one *m) {
+    if (m->cache_fd < 0) return;
+    if (mnem_scheduler_cache_load(m->served.scheduler, m->cache_fd) != MNEM_OK)
+        say_unkept(m, mnem_last_error());
+    models_drop_cache(m);
+}
+
+/* ---- loading ---- */
+
+/* While weights are read the loaded models go on. */
+static bool go_on(void *context, const char *what, uint64_t done, uint64_t total) {
+    models_one *m = context;
+    (void)what;
+    (void)done;
+    (void)total;
+    (void)models_step(m->of);
+    return !atomic_load(&m->of->s->over);
+}
+
+static void on_work(void *context) {
+    models_one *m = context;
+    pthread_mutex_lock(&m->of->lock);
+    m->work = true;
+    pthread_cond_signal(&m->of->changed);
+    pthread_mutex_unlock(&m->of->lock);
+}
+
+static mnem_status create(models_one *m) {
+    served_model *s = &m->served;
+    s->stage.options.scheduler_bytes = NULL; /* counted by the plan; the scheduler's own now */
+    s->stage.options.progress = (mnem_progress){go_on, m};
+    s->swap_bytes = swap_part(m->of);
+    s->on_work = on_work;
+    s->work_context = m;
+    mnem_status status =
+        mnem_engine_create(s->stage.model, &s->stage.options, &s->stage.plan, &s->engine);
+    if (status == MNEM_OK) status = serve_scheduler_create(s, api_served_end_token(m->api));
+    return status;
+}
+
+static void take_down(models_one *m) {
+    mnem_scheduler_destroy(m->served.scheduler);
+    mnem_engine_destroy(m->served.engine);
+    m->served.scheduler = NULL;
+    m->served.engine = NULL;
+    models_close(m);
+    malloc_trim(0); /* its small blocks: the next model's bytes are counted anew */
+}
+
+/* While nothing is lent to requests: what they kept of a model that has gone is charged again. */
+static mnem_status charge_next(models_all *v) {
+    api_plan_begin(v->s->api);
+    const mnem_status status = models_next_charge(v);
+    api_plan_end(v->s->api);
+    return status;
+}
+
+static mnem_status load(models_one *m) {
+    models_all *v = m->of;
+    const bool is_new = models_file_is_new(m);
+    uint64_t tables;
+    if (is_new) models_drop_cache(m);
+    models_next_release(v);
+    mnem_status status = models_open(m, &tables);
+    if (status == MNEM_OK) {
+        if (is_new) m->tables_bytes = tables;
+        m->served.stage.options = m->options;
+        api_plan_begin(v->s->api);
+        if (is_new) status = models_plan_again(m);
+        api_plan_end(v->s->api);
+    }
+    const mnem_status charged = charge_next(v);
+    if (status == MNEM_OK) status = charged;
+    if (status == MNEM_OK) status = create(m);
+    if (status == MNEM_OK) load_cache(m);
+    return status;
+}
+
+mnem_status models_load(models_one *m) {
+    models_all *v = m->of;
+    const mnem_status status = load(m);
+    if (status != MNEM_OK) {
+        m->failed = status == MNEM_CANCELLED ? MNEM_OK : status;
+        snprintf(m->failure, sizeof m->failure, "%s", mnem_last_error());
+        take_down(m);
+        (void)charge_next(v);
+        return status;
+    }
+    m->failed = MNEM_OK;
+    m->loaded = true;
+    m->leaving = false;
+    m->since = api_clock_ms();
+    m->loads++;
+    drop_until(v, NULL, swap_part(v) * (uint64_t)(v->list.count - count_loaded(v)));
+    return MNEM_OK;
+}
+
+/* ---- unloading ---- */
+
+/* What was computed since it was loaded; not who asked for what. */
+static void keep_history(const models_one *m) {
+    mnem_history_run run = {0};
+    mnem_engine_stats e;
+    mnem_engine_stats_get(m->served.engine, &e);
+    if (!e.tokens) return;
+    tool_history_stage(&m->served.stage, &e, &run);
+    tool_history_phase(&run, MNEM_PHASE_TOKENS, e.tokens, e.seconds_eval, 0, 0);
+    run.seconds = e.seconds_eval;
+    tool_history_add(m->served.stage.args, &run);
+}
+
+void models_unload(models_one *m, bool save) {
+    bool more = true;
+    if (!m->loaded) return;
+    while (more && mnem_scheduler_step(m->served.scheduler, &more) == MNEM_OK) {
+    }
+    if (save && m->served.o->swap) save_cache(m);
+    keep_history(m);
+    take_down(m);
+    m->loaded = m->leaving = false;
+    (void)charge_next(m->of);
+}

@@ -1,0 +1,275 @@
+/* models_plan.c: how many bytes each of several models takes, before any is loaded.
+ *
+ * A model is opened and planned alone, in all that the budget has for models: that gives its
+ * context and its speed. What it needs are the least bytes in which it is as fast; they are found
+ * by bisection, since a plan is never slower in more bytes. models_share gives each model a part of
+ * what stays free, which becomes pages. The plan in those bytes is the plan of each load. */
+#include <math.h>
+#include <string.h>
+
+#include "verbs/serve/models/models_serve.h"
+
+/* What is as good as the same speed. */
+static const double same = 1.05;
+
+static uint64_t live_bytes(const models_all *v) {
+    mnem_ledger_info info;
+    mnem_ledger_info_get(v->s->model.stage.ledger, &info);
+    return info.bytes_live;
+}
+
+static uint64_t peak_bytes(const models_all *v) {
+    mnem_ledger_info info;
+    mnem_ledger_info_get(v->s->model.stage.ledger, &info);
+    return info.bytes_peak;
+}
+
+static mnem_status fail(models_one *m, mnem_status status) {
+    m->failed = status;
+    snprintf(m->failure, sizeof m->failure, "%s", mnem_last_error());
+    return status;
+}
+
+/* ---- opening ---- */
+
+void models_close(models_one *m) {
+    api_served_close(m->api);
+    m->api = NULL;
+    tool_stage_close_beside(&m->served.stage);
+}
+
+/* Model, tokenizer, and what the API has of it; *tables: their bytes. */
+mnem_status models_open(models_one *m, uint64_t *tables) {
+    models_all *v = m->of;
+    const uint64_t before = live_bytes(v);
+    const serve_options *o = v->s->o;
+    if (stat(m->entry->path, &m->file) != 0) memset(&m->file, 0, sizeof m->file);
+    mnem_status status =
+        tool_stage_open_beside(&v->s->model.stage, &m->asked, m->entry->path, &m->served.stage);
+    if (status == MNEM_OK) {
+        const api_served_options options = {.model = m->served.stage.model,
+                                            .tokenizer = m->served.stage.tokenizer,
+                                            .template_args = o->template.arguments,
+                                            .sampler = o->sampling,
+                                            .pooling = (mnem_pooling)o->pooling};
+        status = api_served_open(&options, &m->api);
+    }
+    *tables = live_bytes(v) - before;
+    return status;
+}
+
+bool models_file_is_new(const models_one *m) {
+    struct stat now;
+    if (stat(m->entry->path, &now) != 0) return true;
+    return now.st_dev != m->file.st_dev || now.st_ino != m->file.st_ino ||
+           now.st_size != m->file.st_size || now.st_mtim.tv_sec != m->file.st_mtim.tv_sec ||
+           now.st_mtim.tv_nsec != m->file.st_mtim.tv_nsec;
+}
+
+/* ---- one plan ---- */
+
+/* What isn't counted byte by byte is there once, for all models: of the first plan it is learnt. */
+static uint64_t reserve_of(models_one *m, const mnem_engine_plan *plan) {
+    models_all *v = m->of;
+    for (unsigned i = 0; i < plan->lines; i++)
+        if (plan->line[i].kind == MNEM_KIND_RUNTIME && strcmp(plan->line[i].tag, "reserve") == 0 &&
+            plan->line[i].bytes > v->reserve_bytes)
+            v->reserve_bytes = plan->line[i].bytes;
+    return m->served.stage.options.shares_reserve ? 0 : v->reserve_bytes;
+}
+
+/* In a share of the budget; *own: the bytes of the plan itself. */
+static mnem_status plan_in(models_one *m, uint64_t share, uint64_t *own) {
+    tool_stage *stage = &m->served.stage;
+    const uint64_t live = live_bytes(m->of);
+    stage->options.budget_bytes = share;
+    const mnem_status status = tool_stage_try(stage);
+    const uint64_t peak = status == MNEM_OK ? stage->plan.peak_bytes : stage->plan.needed_bytes;
+    const uint64_t reserve = reserve_of(m, &stage->plan);
+    *own = peak > live + reserve ? peak - live - reserve : 0;
+    return status;
+}
+
+static mnem_kv_choice kv_of(mnem_type type) {
+    switch (type) {
+    case MNEM_TYPE_Q8_0: return MNEM_KV_Q8_0;
+    case MNEM_TYPE_F32: return MNEM_KV_F32;
+    default: return MNEM_KV_F16;
+    }
+}
+
+/* As many conversations as fit, fewer than asked for by nobody's number. */
+static mnem_status plan_alone(models_one *m, uint64_t share, uint64_t *own) {
+    int32_t parallel = serve_parallel_first(&m->served);
+    mnem_status status;
+    do {
+        serve_model_books(&m->served, parallel);
+        status = plan_in(m, share, own);
+        parallel /= 2;
+    } while (status == MNEM_OVER_BUDGET && parallel > 0 && serve_parallel_is_auto(m->served.o));
+    return status;
+}
+
+static int32_t at_most(int32_t a, int32_t b) {
+    return a < b ? a : b;
+}
+
+/* Of recurrent layers: a state for each conversation that runs, and one of earlier positions for
+ * each that is kept, since those are what stays of a conversation while the model is unloaded. */
+static bool has_states(const served_model *s, const mnem_engine_plan *p,
+                       const mnem_engine_plan *as) {
+    return p->states >= at_most(as->states, s->parallel) &&
+           p->snapshots >= at_most(as->snapshots, p->sequences);
+}
+
+/* Whether a plan is as good as another one: a little slower may be worth less memory, but not by
+ * reading weights from disk that the other holds. */
+static bool is_as_good(const served_model *s, const mnem_engine_plan *p,
+                       const mnem_engine_plan *as) {
+    return p->predicted_seconds <= as->predicted_seconds * same &&
+           p->bytes_streamed_per_pass <= as->bytes_streamed_per_pass && has_states(s, p, as);
+}
+
+/* The least share in which the plan is as good as the one that is there; it is in (low, high]. */
+static uint64_t least_share(models_one *m, uint64_t low, uint64_t high) {
+    const mnem_engine_plan whole = m->served.stage.plan;
+    const uint64_t near = high / 128 + (64 << 10);
+    while (high - low > near) {
+        const uint64_t middle = low + (high - low) / 2;
+        uint64_t own;
+        const bool fits = plan_in(m, middle, &own) == MNEM_OK;
+        if (fits && is_as_good(&m->served, &m->served.stage.plan, &whole))
+            high = middle;
+        else
+            low = middle;
+    }
+    return high;
+}
+
+/* ---- before the first load ---- */
+
+/* In all that is free now, which is somewhat more than it may have: least and whole bytes. */
+static mnem_status look_at(models_one *m) {
+    mnem_engine_options *o = &m->served.stage.options;
+    uint64_t own, least;
+    mnem_status status = models_open(m, &m->tables_bytes);
+    if (status != MNEM_OK) return status;
+    status = plan_alone(m, 0, &own);
+    m->least_bytes = m->tables_bytes + own;
+    if (status != MNEM_OK) return status;
+    o->context = m->served.stage.plan.context;
+    o->kv = kv_of(m->served.stage.plan.kv_type);
+    const mnem_engine_plan whole = m->served.stage.plan;
+    (void)plan_in(m, 1, &least); /* refused: it names the least */
+    m->least_bytes = m->tables_bytes + least;
+    m->served.stage.plan = whole;
+    m->whole_bytes = m->tables_bytes + least_share(m, least, own);
+    return MNEM_OK;
+}
+
+/* In its bytes: the plan of all its loads, and the exact number. */
+static mnem_status settle(models_one *m) {
+    uint64_t own;
+    mnem_engine_options *o = &m->served.stage.options;
+    const int32_t context = o->context;
+    const mnem_kv_choice kv = o->kv;
+    if (m->bytes <= m->tables_bytes || m->bytes < m->least_bytes) {
+        char needs[TOOL_TEXT], has[TOOL_TEXT];
+        m->failed = MNEM_OVER_BUDGET;
+        snprintf(
+            m->failure, sizeof m->failure,
+            "needs at least %s, and the budget has %s for it beside the server%s: use a larger "
+            "--memory",
+            tool_size(m->least_bytes, needs), tool_size(m->bytes, has),
+            m->entry->pin ? "" : " and the pinned models");
+        return m->failed;
+    }
+    mnem_status status = models_open(m, &m->tables_bytes);
+    o = &m->served.stage.options;
+    o->context = context;
+    o->kv = kv;
+    o->shares_reserve = true;
+    if (status == MNEM_OK) status = plan_alone(m, m->bytes - m->tables_bytes, &own);
+    if (status == MNEM_OK) m->bytes = m->tables_bytes + own;
+    if (m->api) api_model_know(m->of->s->api, m->index, m->api, m->least_bytes, m->bytes);
+    m->options = *o;
+    models_close(m);
+    return status;
+}
+
+static void tell_failure(const models_one *m) {
+    if (m->failed != MNEM_OK) tool_message("%s can't be served: %s", m->entry->name, m->failure);
+}
+
+static void look_at_all(models_all *v) {
+    for (int32_t i = 0; i < v->list.count; i++) {
+        models_one *m = &v->model[i];
+        const mnem_status status = look_at(m);
+        if (status != MNEM_OK) fail(m, status);
+        models_close(m);
+    }
+}
+
+static void share_room(models_all *v) {
+    models_fact fact[API_MODELS] = {0};
+    int32_t which[API_MODELS], n = 0;
+    for (int32_t i = 0; i < v->list.count; i++) {
+        if (v->model[i].failed != MNEM_OK) continue;
+        fact[n] = (models_fact){.bytes = v->model[i].whole_bytes, .pinned = v->model[i].entry->pin};
+        which[n++] = i;
+    }
+    models_share(fact, n, v->room_bytes);
+    for (int32_t i = 0; i < n; i++) v->model[which[i]].bytes = fact[i].bytes;
+}
+
+static mnem_status charge_all(models_all *v, uint64_t before) {
+    mnem_ledger *ledger = v->s->model.stage.ledger;
+    const uint64_t budget = tool_budget_bytes(ledger);
+    v->next_bytes = peak_bytes(v) - before;
+    mnem_status status = mnem_ledger_charge(ledger, MNEM_KIND_RUNTIME, "reserve", v->reserve_bytes);
+    v->reserve_charged = status == MNEM_OK;
+    if (status == MNEM_OK) status = models_next_charge(v);
+    const uint64_t live = live_bytes(v);
+    v->room_bytes = budget > live ? budget - live : 0;
+    return status;
+}
+
+int models_plan(models_all *v) {
+    const uint64_t before = live_bytes(v);
+    mnem_status first = MNEM_OK;
+    int32_t there = 0;
+    look_at_all(v);
+    mnem_status status = charge_all(v, before);
+    if (status != MNEM_OK) return tool_fail(status);
+    share_room(v);
+    for (int32_t i = 0; i < v->list.count; i++) {
+        models_one *m = &v->model[i];
+        if (m->failed == MNEM_OK) {
+            models_next_release(v);
+            status = settle(m);
+            if (status != MNEM_OK && m->failed == MNEM_OK) fail(m, status);
+            status = models_next_charge(v);
+            if (status != MNEM_OK) return tool_fail(status);
+        }
+        tell_failure(m);
+        there += m->failed == MNEM_OK;
+        if (first == MNEM_OK) first = m->failed;
+    }
+    if (there > 0) return TOOL_OK;
+    const int code = tool_failed("none of the models can be served in this budget");
+    return first == MNEM_OVER_BUDGET ? TOOL_OVER_BUDGET : code;
+}
+
+/* ---- a file that was replaced ---- */
+
+mnem_status models_plan_again(models_one *m) {
+    mnem_engine_options *o = &m->served.stage.options;
+    uint64_t own;
+    const uint64_t tables = m->tables_bytes;
+    o->context = m->asked.context;
+    o->shares_reserve = true;
+    if (m->bytes <= tables) return MNEM_OVER_BUDGET;
+    const mnem_status status = plan_alone(m, m->bytes - tables, &own);
+    m->options = *o;
+    return status;
+}

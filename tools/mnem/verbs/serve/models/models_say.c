@@ -1,0 +1,131 @@
+/* models_say.c: what is said of several models: their bytes, and which fit together. */
+#include <string.h>
+
+#include "verbs/serve/models/models_serve.h"
+
+enum { SETS_MOST = 8, SETS_OF = 16 };
+
+/* ---- which fit together ---- */
+
+static uint64_t bytes_of(const models_all *v, uint32_t set) {
+    uint64_t bytes = 0;
+    for (int32_t i = 0; i < v->list.count; i++)
+        if (set >> i & 1) bytes += v->model[i].bytes;
+    return bytes;
+}
+
+/* A set that fits and would not with any other model, with all pinned ones in it. */
+static bool is_whole_set(const models_all *v, uint32_t set) {
+    const uint64_t bytes = bytes_of(v, set);
+    if (!set || bytes > v->room_bytes) return false;
+    for (int32_t i = 0; i < v->list.count; i++) {
+        const models_one *m = &v->model[i];
+        if (set >> i & 1) {
+            if (m->failed != MNEM_OK) return false;
+        } else if (m->failed == MNEM_OK && (m->entry->pin || bytes + m->bytes <= v->room_bytes)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Of so many models that one may look at all sets; how many there are. */
+static int find_sets(const models_all *v, uint32_t set[SETS_MOST]) {
+    int n = 0;
+    if (v->list.count > SETS_OF) return 0;
+    for (uint32_t s = 1; s < (uint32_t)1 << v->list.count && n < SETS_MOST; s++)
+        if (is_whole_set(v, s)) set[n++] = s;
+    return n;
+}
+
+static json_t *set_json(const models_all *v, uint32_t set) {
+    json_t *names = json_array();
+    for (int32_t i = 0; i < v->list.count; i++)
+        if (set >> i & 1) json_array_append_new(names, json_string(v->list.entry[i].name));
+    return names;
+}
+
+static void print_set(FILE *file, const models_all *v, uint32_t set) {
+    char text[1024] = "";
+    size_t n = 0;
+    for (int32_t i = 0; i < v->list.count && n < sizeof text - 1; i++)
+        if (set >> i & 1)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "",
+                                  v->list.entry[i].name);
+    tool_wrap(file, "  together   ", text);
+}
+
+/* ---- text ---- */
+
+static void print_model(FILE *file, const models_one *m) {
+    char text[512], takes[TOOL_TEXT], least[TOOL_TEXT];
+    const mnem_engine_plan *p = &m->served.stage.plan;
+    if (m->failed != MNEM_OK)
+        snprintf(text, sizeof text, "%s: can't be served: %s", m->entry->name, m->failure);
+    else
+        snprintf(text, sizeof text,
+                 "%s: takes %s while it is loaded (the least is %s), %d conversation%s of up to %d "
+                 "tokens, KV cache for %lld tokens%s%s",
+                 m->entry->name, tool_size(m->bytes, takes), tool_size(m->least_bytes, least),
+                 m->served.parallel, tool_s((uint64_t)m->served.parallel), p->context,
+                 (long long)p->pages * p->page_tokens,
+                 p->streamed ? ", some weights are streamed from disk" : "",
+                 m->entry->pin ? ", pinned" : "");
+    tool_wrap(file, "  model      ", text);
+}
+
+static void print_all(FILE *file, const models_all *v) {
+    char room[TOOL_TEXT], budget[TOOL_TEXT], next[TOOL_TEXT], text[256];
+    uint32_t set[SETS_MOST];
+    snprintf(text, sizeof text,
+             "%s of the budget of %s are for loaded models; %s are kept for opening the next one",
+             tool_size(v->room_bytes, room), tool_size(v->s->budget_bytes, budget),
+             tool_size(v->next_bytes, next));
+    tool_wrap(file, "  memory     ", text);
+    for (int32_t i = 0; i < v->list.count; i++) print_model(file, &v->model[i]);
+    const int sets = find_sets(v, set);
+    for (int i = 0; i < sets; i++) print_set(file, v, set[i]);
+}
+
+void models_say_models(const models_all *v) {
+    const tool_args *args = v->s->model.stage.args;
+    if (!args->quiet && !args->json) print_all(stderr, v);
+}
+
+/* ---- JSON ---- */
+
+static json_t *model_json(const models_one *m) {
+    const mnem_engine_plan *p = &m->served.stage.plan;
+    json_t *o = json_pack("{s:s, s:s, s:b, s:i}", "name", m->entry->name, "path", m->entry->path,
+                          "pin", m->entry->pin, "idle", m->entry->idle);
+    if (m->failed != MNEM_OK) {
+        json_object_set_new(o, "error", json_string(m->failure));
+        return o;
+    }
+    json_t *more = json_pack(
+        "{s:I, s:I, s:I, s:I, s:i, s:i, s:I, s:b}", "bytes", (json_int_t)m->bytes, "least_bytes",
+        (json_int_t)m->least_bytes, "whole_bytes", (json_int_t)m->whole_bytes, "table_bytes",
+        (json_int_t)m->tables_bytes, "parallel", m->served.parallel, "context", p->context,
+        "kv_tokens", (json_int_t)p->pages * p->page_tokens, "streamed", p->streamed);
+    json_object_update(o, more);
+    json_decref(more);
+    return o;
+}
+
+void models_say_plan(const models_all *v) {
+    uint32_t set[SETS_MOST];
+    if (!v->s->model.stage.args->json) {
+        print_all(stdout, v);
+        return;
+    }
+    json_t *models = json_array(), *together = json_array();
+    for (int32_t i = 0; i < v->list.count; i++)
+        json_array_append_new(models, model_json(&v->model[i]));
+    const int sets = find_sets(v, set);
+    for (int i = 0; i < sets; i++) json_array_append_new(together, set_json(v, set[i]));
+    tool_out_json("plan",
+                  json_pack("{s:I, s:I, s:I, s:o, s:o}", "budget_bytes",
+                            (json_int_t)v->s->budget_bytes, "room_bytes", (json_int_t)v->room_bytes,
+                            "next_model_bytes", (json_int_t)v->next_bytes, "models", models,
+                            "together", together));
+}

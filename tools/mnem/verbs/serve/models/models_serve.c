@@ -1,0 +1,438 @@
+/* models_serve.c: `mnem serve --models`: one thread that steps the loaded models, and loads others.
+ *
+ * A turn of the loop: what has ended is unloaded, what is wanted is loaded or makes others leave,
+ * what has idled leaves, and each model with something to do makes one step. While weights are read
+ * the others step, too.
+ * Invariant: the bytes of the loaded models are at most room_bytes, in whatever order clients come.
+ */
+#include "verbs/serve/models/models_serve.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "sight/monitor_file.h"
+
+static models_all all;
+
+/* ---- what is decided: the main thread ---- */
+
+static void leave(models_one *m) {
+    m->leaving = true;
+    models_give(m, MODELS_END);
+}
+
+static void say(const models_one *m, const char *what) {
+    char size[TOOL_TEXT];
+    if (!m->served.stage.args->quiet)
+        tool_message("%s %s (%s)", what, m->entry->name, tool_size(m->bytes, size));
+}
+
+static void refuse_wanted(models_one *m, int status, const char *code, const char *text) {
+    models_all *v = m->of;
+    pthread_mutex_lock(&v->lock);
+    snprintf(m->refusal, sizeof m->refusal, "%s", text);
+    m->refusal_status = status;
+    m->refusal_code = code;
+    pthread_mutex_unlock(&v->lock);
+    if (!m->served.stage.args->quiet) tool_message("%s can't be loaded: %s", m->entry->name, text);
+    models_give(m, MODELS_REFUSE);
+}
+
+static void refuse_failed(models_one *m) {
+    if (m->failed == MNEM_OVER_BUDGET)
+        refuse_wanted(m, 413, "model_too_large", m->failure);
+    else
+        refuse_wanted(m, 500, "model_failed", m->failure);
+}
+
+static void load(models_one *m) {
+    say(m, "loading");
+    if (models_load(m) == MNEM_OK)
+        models_give(m, MODELS_BEGIN);
+    else if (!atomic_load(&m->of->s->over))
+        refuse_failed(m);
+}
+
+/* Where nobody but the main thread asks: whether its requests have ended. */
+static models_fact fact_of(models_one *m) {
+    models_all *v = m->of;
+    api_model_use use;
+    api_model_use_get(v->s->api, m->index, &use);
+    pthread_mutex_lock(&v->lock);
+    const bool begins = m->order == MODELS_BEGIN;
+    pthread_mutex_unlock(&v->lock);
+    return (models_fact){.bytes = m->bytes,
+                         .used = use.last_ms > m->since ? use.last_ms : m->since,
+                         .loaded = m->loaded,
+                         .busy = m->loaded && (begins || use.requests > 0),
+                         .pinned = m->entry->pin && m->failed == MNEM_OK,
+                         .leaving = m->leaving};
+}
+
+static void never(models_one *m, uint64_t room) {
+    char needs[TOOL_TEXT], has[TOOL_TEXT], text[MODELS_TEXT];
+    snprintf(text, sizeof text,
+             "it needs %s (%llu bytes), and at most %s (%llu bytes) are there for it",
+             tool_size(m->bytes, needs), (unsigned long long)m->bytes, tool_size(room, has),
+             (unsigned long long)room);
+    refuse_wanted(m, 413, "model_too_large", text);
+}
+
+/* One that failed is tried again when its file is another one. */
+static bool is_hopeless(models_one *m) {
+    if (m->failed == MNEM_OK || m->failed == MNEM_NO_MEMORY || m->failed == MNEM_IO) return false;
+    if (!models_file_is_new(m)) return true;
+    if (!m->bytes) m->bytes = m->of->room_bytes;
+    return false;
+}
+
+static void choose(models_one *m, bool may_leave) {
+    models_all *v = m->of;
+    models_fact fact[API_MODELS];
+    if (is_hopeless(m)) {
+        refuse_failed(m);
+        return;
+    }
+    for (int32_t i = 0; i < v->list.count; i++) fact[i] = fact_of(&v->model[i]);
+    const int64_t waited = api_clock_ms() - m->wanted_since;
+    const bool overdue = waited >= (int64_t)v->s->o->wait * 1000;
+    const models_choice c = models_choose(fact, v->list.count, m->index, v->room_bytes, overdue);
+    if (c.act == MODELS_NEVER) never(m, c.room_bytes);
+    if (c.act == MODELS_LOAD) load(m);
+    for (int32_t i = 0; c.act == MODELS_LEAVE && may_leave && i < v->list.count; i++)
+        if (c.who >> i & 1) leave(&v->model[i]);
+}
+
+static models_one *next_wanted(models_all *v, uint64_t seen) {
+    models_one *first = NULL;
+    pthread_mutex_lock(&v->lock);
+    for (int32_t i = 0; i < v->list.count; i++) {
+        models_one *m = &v->model[i];
+        if (!m->wanted || m->loaded || m->order != MODELS_NOTHING || seen >> i & 1) continue;
+        if (!first || m->wanted_since < first->wanted_since) first = m;
+    }
+    pthread_mutex_unlock(&v->lock);
+    return first;
+}
+
+/* Who has waited longest is first; others are loaded before only where nobody has to leave. */
+static bool look_at_wanted(models_all *v) {
+    uint64_t seen = 0;
+    models_one *first = next_wanted(v, 0);
+    for (models_one *m = first; m; m = next_wanted(v, seen)) {
+        seen |= (uint64_t)1 << m->index;
+        choose(m, m == first);
+        if (api_clock_ms() - first->wanted_since >= (int64_t)v->s->o->wait * 1000) break;
+    }
+    return first != NULL;
+}
+
+/* ---- those that leave ---- */
+
+static bool has_ended(models_one *m) {
+    pthread_mutex_lock(&m->of->lock);
+    const bool ended = m->ended;
+    pthread_mutex_unlock(&m->of->lock);
+    return ended;
+}
+
+static void unload_ended(models_all *v) {
+    for (int32_t i = 0; i < v->list.count; i++) {
+        models_one *m = &v->model[i];
+        if (!m->loaded || !has_ended(m)) continue;
+        models_unload(m, true);
+        say(m, "unloaded");
+        pthread_mutex_lock(&v->lock);
+        m->ended = m->unwanted = m->kept = false;
+        pthread_mutex_unlock(&v->lock);
+    }
+}
+
+static bool others_want(models_all *v, const models_one *but) {
+    bool want = false;
+    pthread_mutex_lock(&v->lock);
+    for (int32_t i = 0; i < v->list.count; i++) want |= &v->model[i] != but && v->model[i].wanted;
+    pthread_mutex_unlock(&v->lock);
+    return want;
+}
+
+/* Who left for others that have gone meanwhile takes requests again. */
+static void stay(models_one *m) {
+    models_all *v = m->of;
+    pthread_mutex_lock(&v->lock);
+    const bool stays = !m->ended && m->order == MODELS_END && m->wanted;
+    if (stays) {
+        m->order = MODELS_STAY;
+        m->wanted = false;
+    }
+    pthread_mutex_unlock(&v->lock);
+    if (!stays) return;
+    m->leaving = false;
+    http_server_wake(v->s->http);
+}
+
+/* Seconds behind its last use; false: it stays. */
+static bool has_idled(models_one *m) {
+    models_all *v = m->of;
+    pthread_mutex_lock(&v->lock);
+    const bool unwanted = m->unwanted, kept = m->kept;
+    const int64_t keep = m->keep_ms;
+    pthread_mutex_unlock(&v->lock);
+    if (unwanted) return true;
+    const int64_t limit = kept ? keep : m->entry->idle > 0 ? (int64_t)m->entry->idle * 1000 : -1;
+    return limit >= 0 && api_clock_ms() - fact_of(m).used >= limit;
+}
+
+/* Whether the clock may make somebody leave. */
+static bool look_at_idle(models_all *v) {
+    bool timed = false;
+    for (int32_t i = 0; i < v->list.count; i++) {
+        models_one *m = &v->model[i];
+        if (!m->loaded) continue;
+        if (m->leaving && !others_want(v, m)) stay(m);
+        if (m->leaving || m->entry->pin) continue;
+        timed |= m->kept || m->unwanted || m->entry->idle > 0;
+        if (has_idled(m) && !fact_of(m).busy) leave(m);
+    }
+    return timed;
+}
+
+/* ---- the loop ---- */
+
+bool models_step(models_all *v) {
+    bool any = false;
+    for (int32_t i = 0; i < v->list.count; i++) {
+        models_one *m = &v->model[i];
+        bool more = false;
+        if (!m->loaded) continue;
+        pthread_mutex_lock(&v->lock);
+        const bool work = m->work;
+        m->work = false;
+        pthread_mutex_unlock(&v->lock);
+        if (!work) continue;
+        any = true;
+        (void)mnem_scheduler_step(m->served.scheduler, &more);
+        if (!more) continue;
+        pthread_mutex_lock(&v->lock);
+        m->work = true;
+        pthread_mutex_unlock(&v->lock);
+    }
+    return any;
+}
+
+static bool has_work(const models_all *v) {
+    for (int32_t i = 0; i < v->list.count; i++) {
+        const models_one *m = &v->model[i];
+        if (m->work && m->loaded) return true;
+        if (m->ended && m->loaded) return true;
+        if (m->wanted && !m->loaded && m->order == MODELS_NOTHING) return true;
+    }
+    return false;
+}
+
+/* timed: something may be due without anybody's call. */
+static void wait_for_work(models_all *v, bool timed) {
+    enum { TICK = 100 * 1000 * 1000 };
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += TICK;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&v->lock);
+    if (timed)
+        pthread_cond_timedwait(&v->changed, &v->lock, &until);
+    else if (!has_work(v) && !atomic_load(&v->s->over))
+        pthread_cond_wait(&v->changed, &v->lock);
+    pthread_mutex_unlock(&v->lock);
+}
+
+static void tell_monitor(const models_all *v) {
+    mnem_scheduler_stats sum = {0}, one;
+    for (int32_t i = 0; i < v->list.count; i++) {
+        if (!v->model[i].loaded) continue;
+        mnem_scheduler_stats_get(v->model[i].served.scheduler, &one);
+        sum.running += one.running;
+        sum.waiting += one.waiting;
+        sum.preempted += one.preempted;
+        sum.running_most += one.running_most;
+        sum.pages += one.pages;
+        sum.pages_free += one.pages_free;
+        sum.pages_cached += one.pages_cached;
+        sum.tokens += one.tokens;
+        sum.prompt_tokens += one.prompt_tokens;
+        sum.steps += one.steps;
+        sum.tokens_per_s += one.tokens_per_s;
+        if (sum.page_bytes < one.page_bytes) sum.page_bytes = one.page_bytes;
+    }
+    tool_monitor_scheduler(&sum);
+}
+
+static int load_pinned(models_all *v) {
+    for (int32_t i = 0; i < v->list.count; i++) {
+        models_one *m = &v->model[i];
+        if (!m->entry->pin) continue;
+        if (m->failed != MNEM_OK)
+            return tool_failed("%s is pinned, and can't be loaded: %s", m->entry->name, m->failure);
+        say(m, "loading");
+        if (models_load(m) != MNEM_OK)
+            return tool_failed("%s is pinned, and can't be loaded: %s", m->entry->name, m->failure);
+        models_give(m, MODELS_BEGIN);
+    }
+    return TOOL_OK;
+}
+
+static void loop(models_all *v) {
+    while (!atomic_load(&v->s->over)) {
+        unload_ended(v);
+        const bool wanted = look_at_wanted(v), timed = look_at_idle(v);
+        if (models_step(v))
+            tell_monitor(v);
+        else
+            wait_for_work(v, wanted || timed);
+    }
+}
+
+/* ---- before and after ---- */
+
+static int make_models(models_all *v) {
+    const serve_options *o = v->s->o;
+    v->model = calloc((size_t)v->list.count, sizeof *v->model);
+    if (!v->model) return tool_failed("out of memory for the list of models: end other programs");
+    for (int32_t i = 0; i < v->list.count; i++) {
+        models_one *m = &v->model[i];
+        models_entry *e = &v->list.entry[i];
+        int code = TOOL_OK;
+        *m = (models_one){.of = v, .index = i, .entry = e, .asked = o->session, .cache_fd = -1};
+        if (e->context) m->asked.context = e->context;
+        m->asked.lora.count = e->adapters;
+        for (int k = 0; k < e->adapters; k++) m->asked.lora.text[k] = e->adapter[k];
+        m->served.o = o;
+        snprintf(m->served.name, sizeof m->served.name, "%s", e->name);
+        if (e->adapters) code = tool_adapters_check("serve", &m->asked.lora);
+        if (code != TOOL_OK) return code;
+    }
+    return TOOL_OK;
+}
+
+static int make_api(models_all *v) {
+    serve *s = v->s;
+    api_listing listing[API_MODELS] = {0};
+    for (int32_t i = 0; i < v->list.count; i++) {
+        const models_entry *e = &v->list.entry[i];
+        struct stat info;
+        const bool there = stat(e->path, &info) == 0;
+        listing[i] = (api_listing){.name = e->name,
+                                   .path = e->path,
+                                   .file_bytes = there ? (uint64_t)info.st_size : 0,
+                                   .modified = there ? (int64_t)info.st_mtim.tv_sec : 0,
+                                   .modified_part = there ? (int32_t)info.st_mtim.tv_nsec : 0,
+                                   .pin = e->pin,
+                                   .idle_seconds = e->idle,
+                                   .context = e->context ? e->context : s->o->session.context};
+    }
+    api_options options = {.ledger = s->model.stage.ledger,
+                           .models = listing,
+                           .model_count = v->list.count,
+                           .model_calls = models_wishes(v),
+                           .waiting_most = s->o->queue,
+                           .truncate = s->o->truncate,
+                           .metrics_vllm = s->o->metrics == 1,
+                           .slot_folder = s->o->slots,
+                           .on_note = s->model.stage.args->quiet ? NULL : serve_on_note,
+                           .body_bytes = SERVE_BODY_BYTES};
+    s->budget_bytes = tool_budget_bytes(s->model.stage.ledger);
+    serve_parts(s->budget_bytes, &options);
+    const mnem_status status = api_create(&options, &s->api);
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+}
+
+static int open_all(models_all *v, const tool_args *args) {
+    serve *s = v->s;
+    int code = s->o->key_file ? serve_keys_read(&s->keys, s->o->key_file) : TOOL_OK;
+    if (code == TOOL_OK) code = models_list_read(s->o->models, &v->list);
+    if (code == TOOL_OK) code = make_models(v);
+    if (code == TOOL_OK)
+        code = tool_stage_open_none(args, &s->o->session, s->o->models, &s->model.stage);
+    if (code == TOOL_OK) code = make_api(v);
+    if (code == TOOL_OK) code = serve_http_create(s, models_on_wake, models_on_tick);
+    if (code == TOOL_OK) code = models_plan(v);
+    return code;
+}
+
+static void say_ready(const models_all *v) {
+    const serve *s = v->s;
+    if (s->model.stage.args->json) {
+        json_t *names = json_array();
+        for (int32_t i = 0; i < v->list.count; i++)
+            json_array_append_new(names, json_string(v->list.entry[i].name));
+        tool_out_json("serving",
+                      json_pack("{s:s, s:i, s:o}", "address", http_server_address(s->http), "port",
+                                http_server_port(s->http), "models", names));
+    } else {
+        tool_outf("%s\n", http_server_address(s->http));
+        tool_out_flush();
+    }
+    serve_notify("READY=1");
+}
+
+static int serve_all(models_all *v) {
+    serve *s = v->s;
+    const mnem_status status = mnem_ledger_hold(s->model.stage.ledger);
+    if (status != MNEM_OK) return tool_fail(status);
+    models_say_models(v);
+    int code = serve_thread_start(s, models_on_over);
+    if (code == TOOL_OK) {
+        http_server_wake(s->http);
+        code = load_pinned(v);
+    }
+    if (code != TOOL_OK) return code;
+    say_ready(v);
+    loop(v);
+    return TOOL_OK;
+}
+
+/* The thread of the connections has ended: nobody else calls the API. */
+static void take_down(models_all *v) {
+    serve *s = v->s;
+    mnem_ledger *ledger = s->model.stage.ledger;
+    for (int32_t i = 0; i < v->list.count && v->model; i++)
+        if (v->model[i].loaded) mnem_scheduler_stop(v->model[i].served.scheduler, false);
+    while (models_step(v)) {
+    }
+    http_server_destroy(s->http);
+    api_destroy(s->api); /* first: what is left of requests needs the models */
+    for (int32_t i = 0; i < v->list.count && v->model; i++) {
+        models_unload(&v->model[i], false);
+        models_drop_cache(&v->model[i]);
+    }
+    models_next_release(v);
+    if (v->reserve_charged)
+        mnem_ledger_release(ledger, MNEM_KIND_RUNTIME, "reserve", v->reserve_bytes);
+    if (s->thread_bytes)
+        mnem_ledger_release(ledger, MNEM_KIND_RUNTIME, "thread of clients", s->thread_bytes);
+    if (s->connections_bytes)
+        mnem_ledger_release(ledger, MNEM_KIND_IO, HTTP_TAG, s->connections_bytes);
+    models_list_fini(&v->list);
+    free(v->model);
+}
+
+int models_serve(serve *s, const tool_args *args) {
+    models_all *v = &all;
+    v->s = s;
+    models_listen(v);
+    pthread_mutex_init(&v->lock, NULL);
+    pthread_cond_init(&v->changed, NULL);
+    int code = open_all(v, args);
+    if (code == TOOL_OK) code = s->o->dry_run ? (models_say_plan(v), TOOL_OK) : serve_all(v);
+    if (code == TOOL_INTERRUPTED && atomic_load(&s->draining)) code = TOOL_OK;
+    serve_thread_end(s);
+    if (code == TOOL_OK && args->verbose && !args->quiet && !s->o->dry_run)
+        tool_report_end(stderr, &s->model.stage);
+    take_down(v);
+    code = tool_stage_end_trace(&s->model.stage, code);
+    tool_stage_close(&s->model.stage);
+    const int out = tool_out_end();
+    return code == TOOL_OK ? out : code;
+}
