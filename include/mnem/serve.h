@@ -219,6 +219,19 @@ mnem_status mnem_scheduler_cache_save_within(mnem_scheduler *scheduler, int fd, 
                                              uint64_t *bytes);
 mnem_status mnem_scheduler_cache_load(mnem_scheduler *scheduler, int fd);
 
+/* One conversation of the prefix cache, that of a tree (mnem_request) which has most of the tokens
+ * ids; called as those above. save writes all of its tokens, from the start of the file, and drop
+ * evicts it. load takes such a file into the prefix cache of a tree, for which others are evicted,
+ * and gives its ids, at most capacity. *tokens: how many it has. MNEM_NOT_READY: none is cached
+ * that begins with at least 16 of the ids; MNEM_OVER_BUDGET: too few pages are free; the statuses
+ * of the functions above. */
+mnem_status mnem_scheduler_prefix_save(mnem_scheduler *scheduler, uint64_t tree, const int32_t *ids,
+                                       int32_t count, int fd, int32_t *tokens);
+mnem_status mnem_scheduler_prefix_drop(mnem_scheduler *scheduler, uint64_t tree, const int32_t *ids,
+                                       int32_t count, int32_t *tokens);
+mnem_status mnem_scheduler_prefix_load(mnem_scheduler *scheduler, uint64_t tree, int fd,
+                                       int32_t *ids, int32_t capacity, int32_t *tokens);
+
 /* ---- statistics ---- */
 
 /* Bucket i counts values up to mnem_histogram_bound(i) seconds and above the bound of the bucket

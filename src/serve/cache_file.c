@@ -118,9 +118,10 @@ static mnem_status write_row(const mnem_scheduler *s, uint64_t index, const row 
     return mnem__saved_write(fd, row_at(s, index) + sizeof *r, scales, scales_bytes(s));
 }
 
-mnem_status mnem__cache_save(mnem_scheduler *s, int fd, uint64_t bytes_most, uint64_t *file_end) {
+/* The first count lanes of the order. */
+static mnem_status save_lanes(mnem_scheduler *s, int32_t count, int fd, uint64_t bytes_most,
+                              uint64_t *file_end) {
     mnem__checksum sum;
-    const int32_t count = sort_lanes(s);
     int32_t rows = 0;
     uint64_t at = mnem__align_up(row_at(s, (uint64_t)count), ALIGNMENT);
     mnem__checksum_init(&sum);
@@ -142,6 +143,10 @@ mnem_status mnem__cache_save(mnem_scheduler *s, int fd, uint64_t bytes_most, uin
                       .checksum = mnem__checksum_get(&sum)};
     *file_end = at;
     return mnem__saved_write(fd, 0, &h, sizeof h);
+}
+
+mnem_status mnem__cache_save(mnem_scheduler *s, int fd, uint64_t bytes_most, uint64_t *file_end) {
+    return save_lanes(s, sort_lanes(s), fd, bytes_most, file_end);
 }
 
 mnem_status mnem_scheduler_cache_save(mnem_scheduler *s, int fd) {
@@ -283,4 +288,79 @@ mnem_status mnem_scheduler_cache_load(mnem_scheduler *s, int fd) {
     for (uint64_t i = loaded; i-- > 0;) s->order[i]->used = ++s->clock;
     mnem__stats_publish(s);
     return status == MNEM_OVER_BUDGET ? MNEM_OK : status; /* what fits is there */
+}
+
+/* ---- one conversation ---- */
+
+/* The cached lane that has most of these tokens; NULL: none has enough of them. */
+static mnem__lane *lane_of(mnem_scheduler *s, uint64_t tree, const int32_t *ids, int32_t count) {
+    mnem__lane *best = NULL;
+    int32_t most = MNEM__PREFIX_LEAST - 1;
+    for (int32_t i = 0; i < s->lanes; i++) {
+        mnem__lane *lane = &s->lane[i];
+        const int32_t all = mnem__min_i32(lane->count, count);
+        int32_t n = 0;
+        if (lane->state != MNEM__LANE_CACHED || lane->tree != tree) continue;
+        while (n < all && ids[n] == lane->ids[n]) n++;
+        if (n > most) most = n, best = lane;
+    }
+    if (!best)
+        (void)mnem__fail(MNEM_NOT_READY,
+                         "serve: the prefix cache does not hold this conversation (it still runs, "
+                         "has fewer than %d tokens, was evicted, or asked for no caching)",
+                         MNEM__PREFIX_LEAST);
+    return best;
+}
+
+mnem_status mnem_scheduler_prefix_save(mnem_scheduler *s, uint64_t tree, const int32_t *ids,
+                                       int32_t count, int fd, int32_t *tokens) {
+    uint64_t end;
+    mnem__lane *lane = lane_of(s, tree, ids, count);
+    *tokens = 0;
+    if (!lane) return MNEM_NOT_READY;
+    s->order[0] = lane;
+    MNEM__TRY(save_lanes(s, 1, fd, UINT64_MAX, &end));
+    if (lane->state == MNEM__LANE_CACHED) *tokens = mnem__lane_length(lane);
+    return *tokens ? MNEM_OK
+                   : mnem__fail(MNEM_NOT_READY, "serve: the state of this conversation is gone");
+}
+
+mnem_status mnem_scheduler_prefix_drop(mnem_scheduler *s, uint64_t tree, const int32_t *ids,
+                                       int32_t count, int32_t *tokens) {
+    mnem__lane *lane = lane_of(s, tree, ids, count);
+    *tokens = lane ? lane->count : 0;
+    if (!lane) return MNEM_NOT_READY;
+    mnem__lane_free(lane);
+    mnem__stats_publish(s);
+    return MNEM_OK;
+}
+
+mnem_status mnem_scheduler_prefix_load(mnem_scheduler *s, uint64_t tree, int fd, int32_t *ids,
+                                       int32_t capacity, int32_t *tokens) {
+    header h;
+    row r;
+    *tokens = 0;
+    MNEM__TRY(read_header(s, fd, &h));
+    if (h.count != 1) return bad("the file does not have one conversation");
+    MNEM__TRY(mnem__saved_read(fd, row_at(s, 0), &r, sizeof r));
+    mnem__lane *lane = mnem__prefix_free_lane(s, NULL);
+    if (!lane || !mnem__prefix_evict(s, mnem__pages_of(s, r.length)))
+        return mnem__fail(MNEM_OVER_BUDGET,
+                          "serve: the conversation has %d tokens, for which too few pages are free "
+                          "while other requests run",
+                          r.length);
+    /* An eviction may have freed lanes: this one is free in any case. */
+    mnem_status status = open_lane(s, fd, 0, &r, lane);
+    if (status == MNEM_OK && r.length > capacity)
+        status = mnem__fail(MNEM_OVER_BUDGET, "serve: the saved conversation is too long");
+    if (status != MNEM_OK) {
+        mnem__lane_free(lane);
+        return status;
+    }
+    memcpy(ids, lane->ids, (size_t)r.length * sizeof *ids);
+    *tokens = r.length;
+    lane->tree = tree;
+    mnem__prefix_add(s, lane);
+    mnem__stats_publish(s);
+    return MNEM_OK;
 }

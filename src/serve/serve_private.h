@@ -250,8 +250,9 @@ mnem_status mnem__prefix_open(mnem_scheduler *s, mnem__lane *from, int32_t *n,
 /* The same in a lane that becomes busy: a free lane, an evicted cached one or, if there is no
  * other, `from` itself. NULL: all lanes are busy. */
 mnem__lane *mnem__prefix_begin(mnem_scheduler *s, mnem__lane *from, int32_t *n);
-/* Makes an ended lane a cached prefix, or closes it. */
+/* Makes an ended lane a cached prefix, or closes it; the same for one that has no request. */
 void mnem__prefix_keep(mnem_scheduler *s, mnem__lane *lane);
+void mnem__prefix_add(mnem_scheduler *s, mnem__lane *lane);
 /* The pages that only cached lanes have, without those of the first n tokens of base. */
 mnem_page_count mnem__prefix_evictable(mnem_scheduler *s, const mnem__lane *base, int32_t n);
 /* Evicts cached lanes until `wanted` pages are free; false: not even then. */

@@ -168,6 +168,7 @@ static const http_route table[] = {
     {"GET", "/v1/models/*", api_on_models, false},
     {"GET", "/props", api_on_props, false},
     {"GET", "/slots", api_on_slots, false},
+    {"POST", "/slots/*", api_on_slot_action, false},
     {"GET", "/metrics", api_on_metrics, false},
     {"POST", "/v1/chat/completions", on_chat, false},
     {"POST", "/chat/completions", on_chat, false}, /* as llama.cpp's server has it; so these two: */
@@ -221,6 +222,7 @@ static void on_gone(void *context, http_exchange *exchange) {
     switch (owner->kind) {
     case API_JOB: api_job_gone((api_job *)owner); break;
     case API_EMBED: api_embed_gone((api_embed *)owner); break;
+    case API_SEAT: api_seat_call_gone((api_seat_call *)owner); break;
     case API_PARKED: api_parked_gone(a, (api_parked *)owner); break;
     default: api_text_fini(&((body *)owner)->text); api_free(&a->memory, owner);
     }
@@ -254,6 +256,8 @@ static void on_wake(void *context) {
         if (!owner) return;
         if (owner->kind == API_JOB)
             api_job_go_on((api_job *)owner);
+        else if (owner->kind == API_SEAT)
+            api_seat_call_go_on((api_seat_call *)owner);
         else
             api_embed_go_on((api_embed *)owner);
     }
@@ -345,6 +349,7 @@ void api_destroy(api *a) {
         api_job_gone(job);
     }
     api_embeds_drop(a);
+    api_seats_drop(a);
     api_slots_close(a);
     reserve_fini(&a->templates);
     reserve_fini(&a->grammars);

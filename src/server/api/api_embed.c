@@ -112,25 +112,12 @@ static bool add_ids(api_embed *e, const int32_t *ids, size_t n, api_error *error
     return true;
 }
 
-/* Room for n more ids behind those of a text that is being made. */
-static bool take(api_embed *e, int32_t **ids, size_t *n, const int32_t *more, size_t count,
-                 api_error *error) {
-    int32_t *all = api_alloc(&e->api->memory, (*n + count + 1) * sizeof *all);
-    if (!all) return refuse_memory(e->api, error);
-    if (*n) memcpy(all, *ids, *n * sizeof *all);
-    if (count) memcpy(all + *n, more, count * sizeof *all);
-    api_free(&e->api->memory, *ids);
-    *ids = all;
-    *n += count;
-    return true;
-}
-
 /* Ids, and texts among them. */
 static bool add_list(api_embed *e, const json_t *list, api_error *error) {
     const int32_t vocab = e->served->model.info.vocab;
-    int32_t *ids = NULL;
+    api_ids ids = {.memory = &e->api->memory};
     const int32_t *made;
-    size_t n = 0, count;
+    size_t count;
     bool fine = true;
     for (size_t i = 0; i < json_array_size(list) && fine; i++) {
         const json_t *part = ask_get_text(json_array_get(list, i));
@@ -140,17 +127,17 @@ static bool add_list(api_embed *e, const json_t *list, api_error *error) {
             fine = api_model_encode(&e->served->model, json_string_value(part),
                                     json_string_length(part), MNEM_ENCODE_NO_SPECIAL, &made, &count,
                                     error) &&
-                   take(e, &ids, &n, made, count, error);
+                   api_ids_take(&ids, made, count, error);
         else if (value < 0 || value >= vocab)
             fine =
                 api_refuse(error, 400, e->name,
                            "element %zu (from 0) of a list in '%s' must be a token id from 0 to %d",
                            i, e->name, vocab - 1);
         else
-            fine = take(e, &ids, &n, &id, 1, error);
+            fine = api_ids_take(&ids, &id, 1, error);
     }
-    fine = fine && add_ids(e, ids, n, error);
-    api_free(&e->api->memory, ids);
+    fine = fine && add_ids(e, ids.id, ids.n, error);
+    api_free(&e->api->memory, ids.id);
     return fine;
 }
 

@@ -194,6 +194,7 @@ static void tell_tokens_of(api_job *job, api_answer *answer) {
     mnem_request_token token;
     while ((!job->tell.stream || job->tell.out.length < OUT_MOST) &&
            pop_token(answer, &token, top, &choice->now_ms)) {
+        if (token.index >= 0) api_seat_add(job, token.id);
         if (choice->stopped_by || choice->ended || tell_token(choice, &token)) continue;
         mnem_scheduler_cancel(job->served->scheduler, answer->request);
     }
@@ -241,6 +242,7 @@ static void job_free(api_job *job) {
     else
         a->jobs = job->next;
     if (job->next) job->next->before = job->before;
+    api_seat_leave(job);
     for (int32_t i = 0; i < job->answers; i++) api_free(&a->memory, job->answer[i].ring);
     tell_fini(&job->tell);
     api_free(&a->memory, job->answer);

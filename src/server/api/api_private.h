@@ -4,6 +4,7 @@
  *     api_start.c    from a body to answers that are submitted
  *     api_job.c      a request's life: told as it comes, gone
  *     api_embed.c    texts to vectors
+ *     api_seats.c    conversations in files, as slots of llama.cpp's server
  *     api_limit.c    grammars of answers, and their bytes
  *     api_pages.c    what a GET answers
  *     api_ollama.c   Ollama's routes that generate nothing
@@ -111,6 +112,7 @@ typedef struct api_answer {
 typedef enum api_kind {
     API_BODY, /* one that is being sent */
     API_JOB,
+    API_SEAT, /* an action of a slot */
     API_EMBED,
     API_PARKED
 } api_kind;
@@ -120,6 +122,18 @@ typedef struct api_owner {
     struct api_owner *next;
 } api_owner;
 typedef struct api_embed api_embed; /* api_embed.c */
+
+/* A slot as clients of llama.cpp's server have it, and the conversation that was in it last. */
+enum { API_SEATS = 64 };
+typedef struct api_seat {
+    const api_served *served; /* NULL: nobody sits here */
+    int32_t number, key;
+    uint64_t tree, used;
+    int32_t *ids; /* [room] */
+    int32_t count, room;
+    struct api_job *job; /* that goes on with it; NULL: none */
+} api_seat;
+typedef struct api_seat_call api_seat_call;
 
 typedef struct api_job {
     api_owner owner;
@@ -135,8 +149,9 @@ typedef struct api_job {
     int32_t answers, answers_open;
     bool streaming; /* its head is out */
     ask_keep keep;
-    bool over; /* the answer is out, or an error */
-    int quiet; /* ticks since something was sent */
+    bool over;      /* the answer is out, or an error */
+    int quiet;      /* ticks since something was sent */
+    api_seat *seat; /* NULL: it has none */
 } api_job;
 
 struct api {
@@ -167,6 +182,9 @@ struct api {
         char salt[API_SALT];
     } tree[API_TREES];
     uint64_t trees;
+    api_seat seat[API_SEATS];
+    uint64_t seat_clock;
+    api_seat_call *seat_calls;
 };
 
 /* Answers with JSON; extra headers NULL: none. */
@@ -188,6 +206,8 @@ uint64_t api_random(api *a);
 bool api_note(api *a, api_owner *owner);
 
 /* ---- api_start.c ---- */
+/* The tree of a key and a salt: who shares beginnings with whom. */
+uint64_t api_tree_of(api *a, int32_t key, const char *salt);
 void api_job_start(api *a, http_exchange *exchange, const http_request *http, ask_form form);
 
 /* ---- models/ ---- */
@@ -262,6 +282,19 @@ void api_embed_go_on(api_embed *embed);
 void api_embed_gone(api_embed *embed);
 void api_embeds_drop(api *a);
 
+/* ---- seats/api_seats.c ---- */
+/* The slot that a request was given, which it asked for if that is there; its tokens are kept for
+ * an action, with those that are added. */
+int32_t api_seat_take(api *a, api_job *job, int32_t asked, uint64_t tree, int32_t key,
+                      const int32_t *ids, int32_t n);
+void api_seat_add(const api_job *job, int32_t id);
+void api_seat_leave(const api_job *job);
+/* Those of a model that goes; NULL: all. drop: and what is under way. */
+void api_seats_forget(api *a, const api_served *served);
+void api_seats_drop(api *a);
+void api_seat_call_go_on(api_seat_call *call);
+void api_seat_call_gone(api_seat_call *call);
+
 /* ---- api_limit.c ---- */
 /* in_thought: the prompt has opened one. unsupported: gets what of the schemas of tools isn't held
  * to, as members of a list of JSON; NULL: nobody wants to know. */
@@ -286,6 +319,7 @@ void api_on_load(void *context, http_exchange *exchange, const http_request *req
 void api_on_unload(void *context, http_exchange *exchange, const http_request *request);
 void api_on_props(void *context, http_exchange *exchange, const http_request *request);
 void api_on_slots(void *context, http_exchange *exchange, const http_request *request);
+void api_on_slot_action(void *context, http_exchange *exchange, const http_request *request);
 void api_on_metrics(void *context, http_exchange *exchange, const http_request *request);
 void api_on_embeddings(void *context, http_exchange *exchange, const http_request *request);
 void api_on_tokenize(void *context, http_exchange *exchange, const http_request *request);

@@ -183,14 +183,7 @@ static size_t cut_of(const api_model *m, const ask_request *ask, size_t count, a
 
 /* ---- ids, and texts among them ---- */
 
-/* A list that grows. */
-typedef struct id_list {
-    api_memory *memory;
-    int32_t *id;
-    size_t n, room;
-} id_list;
-
-static bool take_ids(id_list *l, const int32_t *ids, size_t n, api_error *error) {
+bool api_ids_take(api_ids *l, const int32_t *ids, size_t n, api_error *error) {
     if (n > l->room - l->n) {
         const size_t room = l->n + n + l->room;
         int32_t *more = api_alloc(l->memory, room * sizeof *more);
@@ -206,7 +199,7 @@ static bool take_ids(id_list *l, const int32_t *ids, size_t n, api_error *error)
 }
 
 /* An id, or a text, which only in front has the tokens that the tokenizer begins with. */
-static bool take_part(api_model *m, id_list *l, const json_t *list, size_t i, api_error *error) {
+static bool take_part(api_model *m, api_ids *l, const json_t *list, size_t i, api_error *error) {
     const json_t *part = ask_get_text(json_array_get(list, i));
     const json_int_t value = json_is_integer(part) ? json_integer_value(part) : -1;
     const int32_t id = (int32_t)value, *ids;
@@ -214,17 +207,17 @@ static bool take_part(api_model *m, id_list *l, const json_t *list, size_t i, ap
     if (json_is_string(part))
         return api_model_encode(m, json_string_value(part), json_string_length(part),
                                 i ? MNEM_ENCODE_NO_SPECIAL : 0, &ids, &count, error) &&
-               take_ids(l, ids, count, error);
+               api_ids_take(l, ids, count, error);
     if (value < 0 || value >= m->info.vocab)
         return api_refuse(error, 400, "prompt",
                           "element %zu (from 0) of 'prompt' must be a token id from 0 to %d", i,
                           m->info.vocab - 1);
-    return take_ids(l, &id, 1, error);
+    return api_ids_take(l, &id, 1, error);
 }
 
 static bool add_ids(api_model *m, const ask_request *ask, api_prompts *p, const json_t *list,
                     api_error *error) {
-    id_list l = {.memory = p->memory};
+    api_ids l = {.memory = p->memory};
     bool fine = true;
     for (size_t i = 0; i < json_array_size(list) && fine; i++)
         fine = take_part(m, &l, list, i, error);
@@ -287,14 +280,14 @@ static bool drop_turn(json_t *messages) {
 }
 
 /* The beginning of an answer that was asked for, behind a chat's tokens. */
-static bool add_begun(api_model *m, const ask_request *ask, id_list *all, const int32_t **ids,
+static bool add_begun(api_model *m, const ask_request *ask, api_ids *all, const int32_t **ids,
                       size_t *count, api_error *error) {
     const int32_t *more;
     size_t n;
-    if (!take_ids(all, *ids, *count, error) ||
+    if (!api_ids_take(all, *ids, *count, error) ||
         !api_model_encode(m, ask->begun, strlen(ask->begun),
                           MNEM_ENCODE_NO_SPECIAL | MNEM_ENCODE_PLAIN, &more, &n, error) ||
-        !take_ids(all, more, n, error))
+        !api_ids_take(all, more, n, error))
         return false;
     *ids = all->id;
     *count = all->n;
@@ -312,7 +305,7 @@ static bool make_chat(api_model *m, api_json *json, const ask_request *ask, api_
             return false;
         if (count <= room || !ask->truncate || !drop_turn(ask->messages)) break;
     }
-    id_list all = {.memory = p->memory};
+    api_ids all = {.memory = p->memory};
     const bool fine = !ask->begun || add_begun(m, ask, &all, &ids, &count, error);
     if (fine && count > room && !ask->counted) api_refuse_long(m, count, "messages", error);
     if (fine && !error->status) api_prompts_add(p, ids, count, error);

@@ -11,7 +11,7 @@
 
 /* A number for each key and salt that was seen lately; one that was forgotten gets another, and so
  * never somebody else's pages. */
-static uint64_t tree_of(api *a, int32_t key, const char *salt) {
+uint64_t api_tree_of(api *a, int32_t key, const char *salt) {
     int oldest = 0;
     for (int i = 0; i < API_TREES; i++) {
         if (a->tree[i].number && a->tree[i].key == key && strcmp(a->tree[i].salt, salt) == 0) {
@@ -234,7 +234,7 @@ static bool submit(api *a, api_job *job, const ask_request *ask, const api_promp
                             .logprobs = ask->logprobs,
                             .prompt_logprobs = scores_prompt(ask),
                             .top = ask->top,
-                            .tree = tree_of(a, http->key, ask->salt),
+                            .tree = api_tree_of(a, http->key, ask->salt),
                             .adapter_scales = ask->adapter_scales,
                             .no_sharing = ask->no_sharing,
                             .priority = ask->priority,
@@ -251,6 +251,8 @@ static bool submit(api *a, api_job *job, const ask_request *ask, const api_promp
         request.match = answer->limit.match;
         request.context = answer;
         if (ask->echo) echo_prompt(job, ask, prompts, i);
+        job->tell.slot = api_seat_take(a, job, ask->slot, request.tree, http->key, request.prompt,
+                                       request.prompt_tokens);
         const mnem_status status =
             mnem_scheduler_submit(job->served->scheduler, &request, &answer->request, &why);
         if (status != MNEM_OK) return refuse_submit(status, &why, error);

@@ -127,10 +127,6 @@ typedef struct ask_defaults {
 /* Whether tool_choice lets a tool be called. */
 bool ask_may_call(const ask_request *ask, const char *name);
 
-/* Ollama's keep_alive, of any body. */
-bool ask_read_keep(const json_t *root, ask_keep *keep, api_error *error);
-/* Whether a body asks for nothing but that the model goes. */
-bool ask_is_unload(ask_form form, const json_t *root);
 /* Whether a value of `prompt` is one prompt: a text, ids, or a list of both; not a list of prompts.
  * The text of a part that isn't ids: a string, or llama.cpp's object with a `prompt_string`; one
  * with media is returned as it is. */
@@ -139,6 +135,10 @@ const json_t *ask_get_text(const json_t *part);
 /* One more bias; replaces: a second one for a token takes the place of the first, and else it is
  * refused. */
 bool ask_add_bias(ask_request *ask, int32_t id, float bias, bool replaces, api_error *error);
+/* Ollama's keep_alive, of any body. */
+bool ask_read_keep(const json_t *root, ask_keep *keep, api_error *error);
+/* Whether a body asks for nothing but that the model goes. */
+bool ask_is_unload(ask_form form, const json_t *root);
 /* false: error says why. json is open, and what is asked for lies in it. */
 bool ask_read(ask_form form, api_json *json, const ask_defaults *defaults, ask_request *ask,
               api_error *error);

@@ -239,6 +239,7 @@ bool api_model_end(api *a, int32_t index) {
     mnem_scheduler_stats_get(slot->served->scheduler, &stats);
     api_stats_add(&slot->past, &stats);
     api_prompt_forget(a, slot->served);
+    api_seats_forget(a, slot->served);
     slot->served->slot = NULL;
     slot->served = NULL;
     slot->keep_seconds = 0;

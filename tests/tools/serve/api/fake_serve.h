@@ -88,7 +88,7 @@ const fake_answer *fake_send(fake_serve *fake, const char *method, const char *p
                              const char *body, size_t bytes);
 const fake_answer *fake_post(fake_serve *fake, const char *path, const char *body);
 /* The parts of it: a request is sent, every answer gets a token, its client goes. */
-void fake_begin(fake_serve *fake, const char *method, const char *path, const char *body,
+void fake_begin(fake_serve *fake, const char *method, const char *target, const char *body,
                 size_t bytes);
 bool fake_step(fake_serve *fake); /* false: nothing is left to do */
 void fake_leave(fake_serve *fake);

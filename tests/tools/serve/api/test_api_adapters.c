@@ -5,7 +5,7 @@
 
 #include "engine/adapters/adapter_case.h"
 #include "kit/kit_file.h"
-#include "tools/serve/api/live_serve.h"
+#include "tools/serve/kit/live_serve.h"
 
 enum { ADAPTERS = 2 };
 static mnem_adapter adapters[ADAPTERS];

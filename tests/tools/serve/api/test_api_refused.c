@@ -241,17 +241,11 @@ static void fields_of_other_servers_are_refused_by_name(void **state) {
 static void unknown_paths_lead_to_ours(void **state) {
     (void)state;
     static const char *const paths[][2] = {
-        {"/v1", "POST /v1/chat/completions"},
-        {"/v1/", "GET /v1/models"},
-        {"/embeddings", "use POST /v1/embeddings"},
-        {"/embedding", "use POST /v1/embeddings"},
-        {"/rerank", "reranking is not supported"},
-        {"/slots/0", "--keep-cache"},
-        {"/v1/audio/speech", "sound is not supported"},
-        {"/x", "POST /v1/chat/completions"},
-        {"/api", "POST /v1/chat/completions"},
-        {"/api/chats", "POST /api/chat"},
-        {"/api/me", "GET /api/tags"},
+        {"/v1", "POST /v1/chat/completions"},       {"/v1/", "GET /v1/models"},
+        {"/embeddings", "use POST /v1/embeddings"}, {"/embedding", "use POST /v1/embeddings"},
+        {"/rerank", "reranking is not supported"},  {"/v1/audio/speech", "sound is not supported"},
+        {"/x", "POST /v1/chat/completions"},        {"/api", "POST /v1/chat/completions"},
+        {"/api/chats", "POST /api/chat"},           {"/api/me", "GET /api/tags"},
     };
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         const char *said = api_unknown_path(paths[i][0]);

@@ -356,6 +356,7 @@ static int make_api(models_all *v) {
                            .waiting_most = s->o->queue,
                            .truncate = s->o->truncate,
                            .metrics_vllm = s->o->metrics == 1,
+                           .slot_folder = s->o->slots,
                            .on_note = s->model.stage.args->quiet ? NULL : serve_on_note,
                            .body_bytes = SERVE_BODY_BYTES};
     s->budget_bytes = tool_budget_bytes(s->model.stage.ledger);
