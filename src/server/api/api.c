@@ -328,7 +328,7 @@ mnem_status api_create(const api_options *options, api **made) {
 
 void api_destroy(api *a) {
     if (!a) return;
-    for (int32_t i = 0; i < a->slots; i++) /* gone already */
+    for (int32_t i = 0; a->slot && i < a->slots; i++) /* gone already */
         if (a->slot[i].served) a->slot[i].served->scheduler = NULL;
     while (a->parked) api_parked_gone(a, a->parked);
     while (a->jobs) {

@@ -178,7 +178,9 @@ const char *api_state_text(api_model_state state) {
 void api_want(api *a, api_slot *slot) {
     const api_model_calls *calls = &a->options.model_calls;
     const int64_t since = slot->use.waiting_since_ms;
+    if (slot->use.state == API_MODEL_LEAVING) slot->again = true;
     if (slot->use.state != API_MODEL_UNLOADED) return;
+    slot->again = false;
     set_state(a, slot, API_MODEL_LOADING);
     if (calls->on_want) calls->on_want(calls->context, slot->index, since ? since : api_clock_ms());
 }
@@ -239,13 +241,14 @@ bool api_model_end(api *a, int32_t index) {
     slot->served = NULL;
     slot->keep_seconds = 0;
     set_state(a, slot, API_MODEL_UNLOADED);
-    if (slot->use.waiting) api_want(a, slot);
+    if (slot->use.waiting || slot->again) api_want(a, slot);
     return true;
 }
 
 void api_model_stay(api *a, int32_t index) {
     api_slot *slot = a->slot + index;
     if (slot->use.state != API_MODEL_LEAVING) return;
+    slot->again = false;
     set_state(a, slot, API_MODEL_LOADED);
     api_unpark(a, slot);
 }

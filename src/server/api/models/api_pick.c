@@ -24,9 +24,8 @@ api_slot *api_listed(const api *a, const char *name) {
 }
 
 api_slot *api_find_model(const api *a, const char *name) {
-    if (!api_has_several(a) && (!a->options.strict_model || !name)) return a->slot;
-    if (!name) return a->slots == 1 ? a->slot : NULL;
-    return api_listed(a, name);
+    if (a->slots == 1 && (!a->options.strict_model || !name)) return a->slot;
+    return name ? api_listed(a, name) : NULL;
 }
 
 /* As many names as there is room for, behind what the message says. */

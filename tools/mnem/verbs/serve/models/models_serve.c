@@ -203,7 +203,7 @@ static bool look_at_idle(models_all *v) {
 
 bool models_step(models_all *v) {
     bool any = false;
-    for (int32_t i = 0; i < v->list.count; i++) {
+    for (int32_t i = 0; i < v->list.count && v->model; i++) {
         models_one *m = &v->model[i];
         bool more = false;
         if (!m->loaded) continue;
@@ -279,6 +279,8 @@ static void tell_monitor(const models_all *v) {
         sum.prompt_tokens += one.prompt_tokens;
         sum.steps += one.steps;
         sum.tokens_per_s += one.tokens_per_s;
+        if (sum.step_seconds_last < one.step_seconds_last)
+            sum.step_seconds_last = one.step_seconds_last;
         if (sum.page_bytes < one.page_bytes) sum.page_bytes = one.page_bytes;
     }
     tool_monitor_scheduler(&sum);
@@ -417,6 +419,7 @@ static void take_down(models_all *v) {
     }
     http_server_destroy(s->http);
     api_destroy(s->api); /* first: what is left of requests needs the models */
+    s->api = NULL;
     for (int32_t i = 0; i < v->list.count && v->model; i++) {
         models_unload(&v->model[i], false);
         models_drop_cache(&v->model[i]);

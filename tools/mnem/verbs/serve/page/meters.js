@@ -142,7 +142,8 @@ async function look() {
     if (!response.ok) throw new Error("the server says " + response.status);
     const m = await response.json();
     /* The state first: a narrow window cuts off the end. */
-    setText($("about"), (m.ready ? m.draining ? "stopping" : "ready" : "loading …") +
+    const mine = m.models && m.models.find(one => one.name === m.model), state = mine && mine.state !== "loaded" ? mine.state : "ready";
+    setText($("about"), (m.ready ? m.draining ? "stopping" : state === "loading" ? "loading …" : state : "loading …") +
       ` · ${m.model} · ` + (m.context ? `${number(m.context)} tokens of context · ` : "") + m.version);
     if (m.models) { drawChoice(m.models); drawModels(m.models); }
     drawFacts(m);
