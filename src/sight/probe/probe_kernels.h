@@ -25,8 +25,7 @@ enum { MNEM__PROBE_ARITHMETICS = 2, MNEM__PROBE_ADDITIONS = 8 };
 
 typedef struct mnem__probe_kernels {
     mnem__probe_loop *loop[MNEM_PROBE_STREAMS];
-    mnem__probe_arithmetic
-        arithmetic[MNEM__PROBE_ARITHMETICS]; /* run NULL: the level has no such arithmetic */
+    mnem__probe_arithmetic arithmetic[MNEM__PROBE_ARITHMETICS]; /* run NULL: not at this level */
     /* A chain of dependent additions, MNEM__PROBE_ADDITIONS a round, while products occupy half the
      * cycles of both units: processors lower their clock for products of wide vectors. NULL: not
      * measurable at this level. */

@@ -35,9 +35,8 @@ typedef struct bench {
     bool sparse;                      /* some weights are 2:4, whose products take less time */
     bool measured; /* the machine was measured, too: in more memory than the model's plan has */
     tool_profile_age age;
-    double
-        model_load; /* part of the processors' time that other programs used while the model ran */
-    double beaten;  /* bytes/s of the run that caused a new measurement of the profile; or 0 */
+    double model_load;   /* part of the processors' time that others used during the model's run */
+    double beaten;       /* bytes/s of the run that caused a new measurement of the profile; or 0 */
     uint64_t peak_bytes; /* of the process, before the machine was measured */
 } bench;
 

@@ -164,10 +164,9 @@ typedef struct train_run {
     const train_options *asked;
     train_config config;
     const char *out;
-    char
-        staging[PATH_MAX]; /* folder in which a run's first files are made; "": the run has begun */
-    bool made;             /* this run created the folder */
-    int32_t spooled;       /* 1 + index of the file that holds standard input; 0: none */
+    char staging[PATH_MAX]; /* folder of a run's first files; "": the run has begun */
+    bool made;              /* this run created the folder */
+    int32_t spooled;        /* 1 + index of the file that holds standard input; 0: none */
     mnem_ledger *ledger;
     tool_recording recording;
     bool budget_chosen;
