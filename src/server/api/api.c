@@ -49,6 +49,7 @@ uint64_t api_reserve_left(const api_reserve *r) {
 /* What the thread took before: others may load a model meanwhile. */
 int64_t api_prompt_begin(api *a) {
     pthread_mutex_lock(&a->lending);
+    api_prompt_refill(a);
     api_reserve_lend(&a->templates, api_reserve_left(&a->templates));
     return mnem_thread_heap_bytes();
 }

@@ -55,7 +55,8 @@ typedef struct api_options {
 
 /* Charges what requests will take; statuses of mnem_template_open and the ledger. */
 mnem_status api_create(const api_options *options, api **made);
-/* After the server and the scheduler. NULL is fine. */
+/* After the server: of one model behind its scheduler, of several before their schedulers and
+ * api_served_close. NULL is fine. */
 void api_destroy(api *made);
 
 /* The token that the template puts behind answers, for the scheduler's `ends`; -1: none. */

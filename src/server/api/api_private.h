@@ -40,6 +40,7 @@ typedef struct api_slot {
     api_served *served;   /* attached; NULL: it isn't loaded */
     api_model_use use;    /* under the api's lock; only the server's thread changes it */
     int64_t keep_seconds; /* that a request asked for; 0: none did */
+    bool again;           /* it was asked for while it left */
     uint64_t loads;       /* so far */
     char failure[200];    /* of the last loading; "": it was fine */
     /* What its schedulers counted before the one of now; gauges are zero. */
@@ -223,7 +224,6 @@ bool api_query_get(const char *query, const char *name, char *out, size_t room);
 void api_want(api *a, api_slot *slot);
 void api_unwant(api *a, api_slot *slot);
 void api_keep(api *a, api_slot *slot, int64_t seconds);
-const char *api_state_text(api_model_state state);
 
 /* ---- models/api_park.c ---- */
 bool api_park(api *a, api_slot *slot, const api_call *call, api_error *error);

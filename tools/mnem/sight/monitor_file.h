@@ -23,6 +23,8 @@ bool tool_monitor_step(void);
 /* Those steps, tokens and pages of an engine, and how fast they are since the last time. */
 void tool_monitor_engine(const mnem_engine_stats *stats, const char *phase);
 void tool_monitor_scheduler(const mnem_scheduler_stats *stats);
+/* The models of a server, for the next tell: at once, if one changed. */
+void tool_monitor_models(const mnem_monitor_model *models, uint32_t count);
 void tool_monitor_tell(bool now);
 void tool_monitor_end(void);
 

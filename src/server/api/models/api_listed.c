@@ -18,8 +18,8 @@ static void put_state(const api_slot *slot, api_text *text) {
         api_say(text, ",\"failed\":true,\"message\":");
         api_quote(text, slot->failure, strlen(slot->failure));
     }
-    api_format(text, "},\"bytes\":%" PRIu64 ",\"file_bytes\":%" PRIu64 ",\"pin\":%s",
-               slot->served ? slot->served->bytes : 0, l->file_bytes, l->pin ? "true" : "false");
+    api_format(text, "},\"bytes\":%" PRIu64 ",\"file_bytes\":%" PRIu64 ",\"pin\":%s", l->bytes,
+               l->file_bytes, l->pin ? "true" : "false");
     if (l->least_bytes) api_format(text, ",\"least_bytes\":%" PRIu64, l->least_bytes);
     if (l->idle_seconds) api_format(text, ",\"idle_seconds\":%d", l->idle_seconds);
     api_format(text, ",\"requests\":%d,\"waiting\":%d", use->requests, use->waiting);

@@ -90,12 +90,12 @@ void api_served_leave(api *a, api_served *s) {
 }
 
 /* What is known of it from now on. */
-static void note_file(api_slot *slot) {
-    const api_file *file = &slot->served->file;
+static void note_file(api_slot *slot, const api_served *served) {
+    const api_file *file = &served->file;
     slot->listing.file_bytes = file->bytes;
     slot->listing.modified = file->modified;
     slot->listing.modified_part = file->modified_part;
-    api_served_known(slot->served, &slot->listing.known);
+    api_served_known(served, &slot->listing.known);
 }
 
 /* ---- the list ---- */
@@ -117,7 +117,7 @@ static mnem_status open_one(api *a) {
     a->slot->listing.name = o->name;
     a->slot->use.state = API_MODEL_LOADED;
     a->slot->served = s;
-    note_file(a->slot);
+    note_file(a->slot, s);
     return status;
 }
 
@@ -178,7 +178,9 @@ const char *api_state_text(api_model_state state) {
 void api_want(api *a, api_slot *slot) {
     const api_model_calls *calls = &a->options.model_calls;
     const int64_t since = slot->use.waiting_since_ms;
+    if (slot->use.state == API_MODEL_LEAVING) slot->again = true;
     if (slot->use.state != API_MODEL_UNLOADED) return;
+    slot->again = false;
     set_state(a, slot, API_MODEL_LOADING);
     if (calls->on_want) calls->on_want(calls->context, slot->index, since ? since : api_clock_ms());
 }
@@ -200,6 +202,15 @@ void api_keep(api *a, api_slot *slot, int64_t seconds) {
     if (calls->on_keep) calls->on_keep(calls->context, slot->index, seconds);
 }
 
+void api_model_know(api *a, int32_t index, const api_served *served, int32_t context,
+                    uint64_t least_bytes, uint64_t bytes) {
+    api_slot *slot = a->slot + index;
+    if (context) slot->listing.context = context;
+    slot->listing.least_bytes = least_bytes;
+    slot->listing.bytes = bytes;
+    if (served) note_file(slot, served);
+}
+
 void api_model_begin(api *a, int32_t index, const api_loaded *loaded) {
     api_slot *slot = a->slot + index;
     api_served *s = loaded->served;
@@ -211,7 +222,8 @@ void api_model_begin(api *a, int32_t index, const api_loaded *loaded) {
     slot->served = s;
     slot->loads++;
     *slot->failure = 0;
-    note_file(slot);
+    note_file(slot, s);
+    slot->listing.bytes = s->bytes;
     set_state(a, slot, API_MODEL_LOADED);
     api_unpark(a, slot);
 }
@@ -229,13 +241,14 @@ bool api_model_end(api *a, int32_t index) {
     slot->served = NULL;
     slot->keep_seconds = 0;
     set_state(a, slot, API_MODEL_UNLOADED);
-    if (slot->use.waiting) api_want(a, slot);
+    if (slot->use.waiting || slot->again) api_want(a, slot);
     return true;
 }
 
 void api_model_stay(api *a, int32_t index) {
     api_slot *slot = a->slot + index;
     if (slot->use.state != API_MODEL_LEAVING) return;
+    slot->again = false;
     set_state(a, slot, API_MODEL_LOADED);
     api_unpark(a, slot);
 }
@@ -247,6 +260,21 @@ void api_model_refuse(api *a, int32_t index, int status, const char *code, const
     snprintf(slot->failure, sizeof slot->failure, "%s", text);
     if (slot->use.state == API_MODEL_LOADING) set_state(a, slot, API_MODEL_UNLOADED);
     api_parked_fail(a, slot, &error);
+}
+
+bool api_model_view_get(const api *a, int32_t index, api_model_view *view) {
+    if (index >= a->slots) return false;
+    const api_slot *slot = a->slot + index;
+    const api_served *s = slot->served;
+    *view = (api_model_view){.name = slot->listing.name,
+                             .state = slot->use.state,
+                             .pin = slot->listing.pin,
+                             .bytes = slot->listing.bytes,
+                             .context = s ? s->model.context : slot->listing.context,
+                             .requests = slot->use.requests,
+                             .waiting = slot->use.waiting,
+                             .scheduler = s ? s->scheduler : NULL};
+    return true;
 }
 
 void api_model_use_get(api *a, int32_t index, api_model_use *use) {
