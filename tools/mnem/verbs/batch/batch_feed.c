@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "server/http/http_thread.h"
+#include "sight/monitor_file.h"
 #include "verbs/batch/batch.h"
 
 /* ---- lines that are no requests ---- */
@@ -181,6 +182,7 @@ static void show_progress(batch *b) {
     char note[80];
     mnem_scheduler_stats stats;
     mnem_scheduler_stats_get(b->serve.model.scheduler, &stats);
+    tool_monitor_scheduler(&stats);
     const uint64_t done = b->kept + b->done, failed = b->kept_failed + b->failed;
     const int n =
         snprintf(note, sizeof note, "%" PRIu64 " of %" PRIu64 " requests", done, b->counted.lines);
