@@ -401,8 +401,7 @@ void api_job_start(api *a, http_exchange *exchange, const http_request *http, as
         fine = find_unloaded(a, json.root, it.ask, &slot, &error);
     } else
         fine = fine && pick(a, json.root, form, &call, &slot, &error) &&
-               check_text(slot->served, &error) &&
-               read_asked(a, slot, &json, form, &it, &error);
+               check_text(slot->served, &error) && read_asked(a, slot, &json, form, &it, &error);
     if (fine && it.ask->load)
         api_ollama_loaded(a, exchange, form, &it.ask->keep, slot, &error);
     else if (fine)
