@@ -195,7 +195,7 @@ static const http_route table[] = {
     {"POST", "/api/generate", on_ollama_text, false},
     {"POST", "/api/embed", api_on_ollama_embed, false},
     {"POST", "/api/embeddings", api_on_ollama_embed_one, false},
-    {"POST", "/api/pull", api_on_write, false},
+    {"POST", "/api/pull", api_on_pull, false},
     {"POST", "/api/push", api_on_write, false},
     {"POST", "/api/create", api_on_write, false},
     {"POST", "/api/copy", api_on_write, false},
@@ -328,7 +328,7 @@ mnem_status api_create(const api_options *options, api **made) {
 
 void api_destroy(api *a) {
     if (!a) return;
-    for (int32_t i = 0; i < a->slots; i++) /* gone already */
+    for (int32_t i = 0; a->slot && i < a->slots; i++) /* gone already */
         if (a->slot[i].served) a->slot[i].served->scheduler = NULL;
     while (a->parked) api_parked_gone(a, a->parked);
     while (a->jobs) {

@@ -151,17 +151,25 @@ static bool add_text(api_embed *e, const json_t *text, api_error *error) {
     return add_ids(e, ids, n, error);
 }
 
+/* Clients of Ollama load a model so: no text has no vector. */
+static bool asks_for_none(const api_embed *e, const json_t *input) {
+    if (e->form == EMBED_V1) return false;
+    return !input || (json_is_string(input) && json_string_length(input) == 0) ||
+           (e->form == EMBED_OLLAMA && json_is_array(input) && json_array_size(input) == 0);
+}
+
 static bool read_input(api_embed *e, const json_t *root, api_error *error) {
     const json_t *input = api_get(root, e->name), *first = json_array_get(input, 0);
     const bool many = json_is_string(first) || json_is_array(first);
-    const size_t n = many ? json_array_size(input) : 1;
-    if (!input)
+    const bool none = asks_for_none(e, input);
+    const size_t n = none ? 0 : many ? json_array_size(input) : 1;
+    if (!input && !none)
         return api_refuse(error, 400, e->name,
                           "'%s' is missing: set it to the text to embed, or a list of texts",
                           e->name);
-    if (e->form == EMBED_OLLAMA_ONE && !json_is_string(input))
+    if (e->form == EMBED_OLLAMA_ONE && !none && !json_is_string(input))
         return api_refuse(error, 400, e->name, "'%s' must be a string", e->name);
-    if (json_is_array(input) && !first)
+    if (json_is_array(input) && !first && !none)
         return api_refuse(error, 400, e->name, "'%s' is an empty list: send at least one text",
                           e->name);
     if (n > TEXTS_MOST)
@@ -337,6 +345,19 @@ static void finish(api_embed *e) {
                               e->out.length);
 }
 
+static void finish_none(api_embed *e) {
+    put_head(e);
+    if (e->form == EMBED_OLLAMA_ONE) api_say(&e->out, "[]");
+    put_usage(e);
+    if (!e->out.failed) {
+        finish(e);
+        return;
+    }
+    api_error error = {0};
+    refuse_memory(e->api, &error);
+    fail(e, &error);
+}
+
 /* Too few pages while others have them: they come back. */
 static bool tries_again(api_embed *e) {
     mnem_scheduler_stats stats;
@@ -433,7 +454,11 @@ static void embed_start(api *a, http_exchange *exchange, const http_request *req
     e->next = a->embeds;
     a->embeds = e;
     http_set(exchange, e);
-    call_next(a, e->served);
+    if (e->texts == 0) {
+        finish_none(e);
+        let_go(e);
+    } else
+        call_next(a, e->served);
 }
 
 void api_on_embeddings(void *context, http_exchange *exchange, const http_request *request) {

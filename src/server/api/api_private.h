@@ -199,6 +199,8 @@ bool api_has_several(const api *a);
 /* The model that a name is: NAME, or NAME:latest; NULL: none. name NULL: a request had none. Not
  * all of it is a name that needs no spelling: the path's, or the query's, has %20. */
 api_slot *api_find_model(const api *a, const char *name);
+/* The same where any other name is none, whatever the server takes. */
+api_slot *api_listed(const api *a, const char *name);
 /* The same, and an error that lists them. */
 bool api_find_named(const api *a, const char *name, api_slot **slot, api_error *error);
 /* A request that needs its model loaded. */
@@ -294,5 +296,6 @@ void api_on_tags(void *context, http_exchange *exchange, const http_request *req
 void api_on_running(void *context, http_exchange *exchange, const http_request *request);
 void api_on_show(void *context, http_exchange *exchange, const http_request *request);
 void api_on_write(void *context, http_exchange *exchange, const http_request *request);
+void api_on_pull(void *context, http_exchange *exchange, const http_request *request);
 
 #endif

@@ -279,6 +279,8 @@ static void tell_monitor(const models_all *v) {
         sum.prompt_tokens += one.prompt_tokens;
         sum.steps += one.steps;
         sum.tokens_per_s += one.tokens_per_s;
+        if (sum.step_seconds_last < one.step_seconds_last)
+            sum.step_seconds_last = one.step_seconds_last;
         if (sum.page_bytes < one.page_bytes) sum.page_bytes = one.page_bytes;
     }
     tool_monitor_scheduler(&sum);

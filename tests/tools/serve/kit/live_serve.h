@@ -1,7 +1,7 @@
 /* live_serve.h: the API over real sockets, with an engine and a scheduler: the model that ships,
  * each of the two threads that a server has. */
-#ifndef MNEM_TESTS_TOOLS_SERVE_API_LIVE_SERVE_H
-#define MNEM_TESTS_TOOLS_SERVE_API_LIVE_SERVE_H
+#ifndef MNEM_TESTS_TOOLS_SERVE_KIT_LIVE_SERVE_H
+#define MNEM_TESTS_TOOLS_SERVE_KIT_LIVE_SERVE_H
 
 #include "kit/kit.h"
 #include "server/api/api.h"
@@ -16,6 +16,9 @@ typedef struct live_room {
 } live_room;
 void live_open_with(const api_options *options, const live_room *room);
 void live_close(void);
+/* Before and behind a test: four conversations, and no option. */
+int live_setup(void **state);
+int live_teardown(void **state);
 mnem_scheduler_stats live_stats(void);
 /* In the ledger. */
 uint64_t live_bytes(void);

@@ -1,5 +1,5 @@
 /* live_serve.c: see live_serve.h. */
-#include "tools/serve/api/live_serve.h"
+#include "tools/serve/kit/live_serve.h"
 
 #include <arpa/inet.h>
 #include <pthread.h>
@@ -94,6 +94,18 @@ void live_close(void) {
     mnem_model_close(live.model);
     mnem_ledger_destroy(live.ledger);
     memset(&live, 0, sizeof live);
+}
+
+int live_setup(void **state) {
+    (void)state;
+    live_open(&(api_options){0}, 4);
+    return 0;
+}
+
+int live_teardown(void **state) {
+    (void)state;
+    live_close();
+    return 0;
 }
 
 uint64_t live_bytes(void) {
