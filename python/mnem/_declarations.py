@@ -492,6 +492,7 @@ class mnem_engine_options(C.Structure):
         ("scheduler_context", C.c_void_p),
         ("shares_reserve", C.c_bool),
         ("budget_bytes", C.c_uint64),
+        ("name", C.c_char_p),
     ]
 
 mnem_type = C.c_int
@@ -603,6 +604,7 @@ class mnem_embed_options(C.Structure):
     _fields_ = [
         ("pooling", mnem_pooling),
         ("raw", C.c_bool),
+        ("adapter_scales", C.POINTER(C.c_float)),
     ]
 
 class mnem_token_run(C.Structure):
@@ -627,6 +629,7 @@ class mnem_saved(C.Structure):
         ("states", C.c_int32),
         ("first_window", C.c_int32),
         ("ids_checksum", C.c_uint64),
+        ("choice", C.c_uint64),
     ]
 
 class mnem_engine_stats(C.Structure):

@@ -142,6 +142,7 @@ static void on_work(void *context) {
 static mnem_status create(models_one *m) {
     served_model *s = &m->served;
     s->stage.options.scheduler_bytes = NULL; /* counted by the plan; the scheduler's own now */
+    s->stage.options.name = m->entry->name;
     s->stage.options.progress = (mnem_progress){go_on, m};
     s->swap_bytes = swap_part(m->of);
     s->on_work = on_work;
