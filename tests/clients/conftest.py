@@ -1,6 +1,7 @@
 """A server for the tests of clients: `mnem serve` on a free port, with the model of
 MNEM_CLIENT_MODEL, or the one that ships with a longer context. MNEM_CLIENT_ADDRESS names one that
 runs already."""
+import contextlib
 import json
 import os
 import pathlib
@@ -25,14 +26,10 @@ def longer(folder):
     return str(path)
 
 
-@pytest.fixture(scope="session")
-def address(tmp_path_factory):
-    running = os.environ.get("MNEM_CLIENT_ADDRESS")
-    if running:
-        yield running
-        return
-    model = os.environ.get("MNEM_CLIENT_MODEL") or longer(tmp_path_factory.mktemp("model"))
-    command = [os.environ["MNEM_COMMAND"], "serve", model, "--port", "0", "--quiet", "--ctx",
+@contextlib.contextmanager
+def serving(*models):
+    """The address of a server of its own."""
+    command = [os.environ["MNEM_COMMAND"], "serve", *models, "--port", "0", "--quiet", "--ctx",
                str(CONTEXT), "--memory", "1G", "--pooling", "last"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
@@ -40,6 +37,17 @@ def address(tmp_path_factory):
     finally:
         server.terminate()
         assert server.wait(timeout=60) == 0
+
+
+@pytest.fixture(scope="session")
+def address(tmp_path_factory):
+    running = os.environ.get("MNEM_CLIENT_ADDRESS")
+    if running:
+        yield running
+        return
+    model = os.environ.get("MNEM_CLIENT_MODEL") or longer(tmp_path_factory.mktemp("model"))
+    with serving(model) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 import json
 import os
 import pathlib
-import subprocess
 import urllib.request
 
 import anthropic
@@ -10,7 +9,7 @@ import ollama
 import openai
 import pytest
 
-from conftest import CONTEXT, longer
+from conftest import CONTEXT, longer, serving
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # asks nobody for prices
 import litellm  # noqa: E402
@@ -28,14 +27,8 @@ def several(tmp_path_factory):
     for name in NAMES:
         os.link(first, folder / f"{name}.gguf")
     first.unlink()
-    command = [os.environ["MNEM_COMMAND"], "serve", "--models", str(folder), "--port", "0",
-               "--quiet", "--ctx", str(CONTEXT), "--memory", "1G", "--pooling", "last"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        yield server.stdout.readline().strip()
-    finally:
-        server.terminate()
-        assert server.wait(timeout=60) == 0
+    with serving("--models", str(folder)) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "mnem/thread_heap.h"
-#include "server/api/api_private.h"
+#include "server/api/adapters/api_adapters.h"
 
 static const char tag[] = "requests";
 
@@ -186,6 +186,8 @@ static const http_route table[] = {
     {"POST", "/detokenize", api_on_detokenize, false},
     {"POST", "/apply-template", api_on_template, false},
     {"GET", "/tokenizer_info", api_on_tokenizer, false},
+    {"GET", "/lora-adapters", api_on_adapters, false},
+    {"POST", "/lora-adapters", api_on_set_adapters, false},
     {"GET", "/version", api_on_version, true},
     {"GET", "/api/version", api_on_ollama_version, true}, /* Ollama's; so are all that follow */
     {"GET", "/api/tags", api_on_tags, false},

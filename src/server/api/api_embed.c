@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/api/api_private.h"
+#include "server/api/adapters/api_adapters.h"
 
 enum { TEXTS_MOST = 2048, TRIES = 3 };
 typedef enum embed_form {
@@ -40,6 +40,7 @@ struct api_embed {
     bool base64, called, over;
     ask_keep keep;
     float *vector; /* [embd] */
+    float *adapter_scales;
     api_text out;
     /* Under the lock: what came of the call. */
     bool done;
@@ -205,6 +206,7 @@ static void embed_free(api_embed *e) {
     api_free(&a->memory, e->ids);
     api_free(&a->memory, e->begin);
     api_free(&a->memory, e->vector);
+    api_free(&a->memory, e->adapter_scales);
     api_text_fini(&e->out);
     api_free(&a->memory, e);
 }
@@ -230,7 +232,8 @@ static void compute(void *context, mnem_engine *engine) {
     api *a = e->api;
     const int32_t begin = e->begin[e->at];
     const mnem_embed_text text = {e->ids + begin, e->begin[e->at + 1] - begin};
-    const mnem_embed_options options = {.pooling = e->served->pooling};
+    const mnem_embed_options options = {.pooling = e->served->pooling,
+                                        .adapter_scales = e->adapter_scales};
     const mnem_status status = mnem_engine_embed(engine, &text, 1, &options, e->vector);
     pthread_mutex_lock(&a->lock);
     e->done = true;
@@ -419,8 +422,9 @@ static bool make(api *a, api_json *json, const api_call *call, api_embed *e, api
     e->served = slot->served;
     api_served_join(a, e->served);
     const int64_t before = api_prompt_begin(a);
-    const bool fine = read_fields(json->root, e, error) && check_pooling(e->served, error) &&
-                      read_input(e, json->root, error);
+    const bool fine = read_fields(json->root, e, error) &&
+                      api_adapters_read(a, slot, json->root, &e->adapter_scales, error) &&
+                      check_pooling(e->served, error) && read_input(e, json->root, error);
     api_prompt_end(a, e->served, before);
     return fine;
 }

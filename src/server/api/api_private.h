@@ -9,6 +9,7 @@
  *     api_ollama.c   Ollama's routes that generate nothing
  *     api_metrics.c  numbers for dashboards
  *     api_texts.c    tokens of texts and back
+ *     adapters/      which adapters a request uses
  *     models/        which models there are, and requests that wait for one */
 #ifndef MNEM_SRC_SERVER_API_API_PRIVATE_H
 #define MNEM_SRC_SERVER_API_API_PRIVATE_H
@@ -43,6 +44,9 @@ typedef struct api_slot {
     bool again;           /* it was asked for while it left */
     uint64_t loads;       /* so far */
     char failure[200];    /* of the last loading; "": it was fine */
+    /* Of POST /lora-adapters; 0: none was said, or of another number of adapters. */
+    float *adapter_scales;
+    int32_t adapter_count;
     /* What its schedulers counted before the one of now; gauges are zero. */
     mnem_scheduler_stats past;
 } api_slot;

@@ -158,6 +158,8 @@ mnem_status api_slots_open(api *a) {
 
 void api_slots_close(api *a) {
     if (a->slot && !a->options.model_count) api_served_close(a->slot->served);
+    for (int32_t i = 0; a->slot && i < a->slots; i++)
+        api_free(&a->memory, a->slot[i].adapter_scales);
     free(a->slot);
     free(a->names);
 }

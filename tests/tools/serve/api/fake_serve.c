@@ -199,6 +199,12 @@ int32_t mnem_scheduler_slots_get(const mnem_scheduler *s, mnem_scheduler_slot *s
     return 2;
 }
 
+/* None: it has no adapters. */
+mnem_engine *mnem_scheduler_engine(const mnem_scheduler *s) {
+    (void)s;
+    return NULL;
+}
+
 void mnem_scheduler_stats_get(const mnem_scheduler *s, mnem_scheduler_stats *stats) {
     (void)s;
     *stats = (mnem_scheduler_stats){

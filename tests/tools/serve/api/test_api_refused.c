@@ -194,7 +194,7 @@ static void fields_of_other_servers_are_refused_by_name(void **state) {
         {"think", "true", "false"},
         {"chat_template", "\"x\"", "null"},
         {"image_data", "[\"x\"]", "[]"},
-        {"lora", "[{\"id\":0}]", "[]"},
+        {"lora", "[{\"id\":0}]", "[]"}, /* no adapters are loaded */
         {"mirostat", "2", "0"},
         {"n_indent", "4", "0"},
         {"t_max_predict_ms", "9", "0"},

@@ -8,11 +8,15 @@
 
 enum { LIVE_ANSWER = 1 << 20 };
 
+/* The model's file. */
+extern const char live_model[];
 /* options: ledger, model and tokenizer are set here. */
 void live_open(const api_options *options, int32_t sequences);
 typedef struct live_room {
     int32_t sequences, pages_tokens; /* as of mnem_engine_options */
     const char *swap;                /* as of mnem_scheduler_options */
+    const mnem_adapter *adapters;    /* as of mnem_engine_options */
+    int32_t adapter_count;
 } live_room;
 void live_open_with(const api_options *options, const live_room *room);
 void live_close(void);
