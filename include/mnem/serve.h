@@ -81,6 +81,9 @@ mnem_status mnem_scheduler_create(const mnem_scheduler_options *options,
  * fine. */
 void mnem_scheduler_destroy(mnem_scheduler *scheduler);
 
+/* The engine of its options; borrowed. */
+mnem_engine *mnem_scheduler_engine(const mnem_scheduler *scheduler);
+
 /* With several ranks, rank 0 has the scheduler; the other ranks call this function in place of
  * mnem_engine_follow. It executes the commands of rank 0, including those for the swap file: each
  * rank has a swap file of its own for its part of the pages, without a name, in the folder of
@@ -148,8 +151,11 @@ typedef struct mnem_request {
      * first, which follows no token. Such a request shares no pages (as no_sharing), since the
      * whole prompt is computed, with the output matrix for each of its tokens. */
     bool prompt_logprobs;
-    int32_t top;      /* likeliest tokens reported with each, up to MNEM_TOP_LOGPROBS */
-    uint64_t tree;    /* only requests with equal values share pages: tenant, salt */
+    int32_t top;   /* likeliest tokens reported with each, up to MNEM_TOP_LOGPROBS */
+    uint64_t tree; /* only requests with equal values share pages: tenant, salt */
+    /* Scales of the engine's adapters, copied (mnem_sequence_adapters_set; NULL: those of the
+     * engine's options). Only requests with equal ones share pages. */
+    const float *adapter_scales;
     bool no_sharing;  /* neither uses nor provides shared pages */
     int32_t priority; /* higher values first; equal ones by age */
     /* All are called on run's thread. on_token cancels the request by returning false. on_end is
@@ -212,6 +218,19 @@ mnem_status mnem_scheduler_cache_save(mnem_scheduler *scheduler, int fd);
 mnem_status mnem_scheduler_cache_save_within(mnem_scheduler *scheduler, int fd, uint64_t bytes_most,
                                              uint64_t *bytes);
 mnem_status mnem_scheduler_cache_load(mnem_scheduler *scheduler, int fd);
+
+/* One conversation of the prefix cache, that of a tree (mnem_request) which has most of the tokens
+ * ids; called as those above. save writes all of its tokens, from the start of the file, and drop
+ * evicts it. load takes such a file into the prefix cache of a tree, for which others are evicted,
+ * and gives its ids, at most capacity. *tokens: how many it has. MNEM_NOT_READY: none is cached
+ * that begins with at least 16 of the ids; MNEM_OVER_BUDGET: too few pages are free; the statuses
+ * of the functions above. */
+mnem_status mnem_scheduler_prefix_save(mnem_scheduler *scheduler, uint64_t tree, const int32_t *ids,
+                                       int32_t count, int fd, int32_t *tokens);
+mnem_status mnem_scheduler_prefix_drop(mnem_scheduler *scheduler, uint64_t tree, const int32_t *ids,
+                                       int32_t count, int32_t *tokens);
+mnem_status mnem_scheduler_prefix_load(mnem_scheduler *scheduler, uint64_t tree, int fd,
+                                       int32_t *ids, int32_t capacity, int32_t *tokens);
 
 /* ---- statistics ---- */
 

@@ -53,9 +53,11 @@ typedef struct mnem_server_options {
     mnem_sampler_options sampler; /* where a request says nothing; all zero: mnem_sampler_usual.
                                    * seed 0: a random one for each request */
     mnem_pooling pooling;         /* of embeddings; 0: the file's */
-    bool truncate;     /* prompts that exceed the context are truncated, instead of refused */
-    bool strict_model; /* requests that name another model are refused */
-    bool metrics_vllm; /* /metrics has vLLM's names in addition */
+    bool truncate;           /* prompts that exceed the context are truncated, instead of refused */
+    bool strict_model;       /* requests that name another model are refused */
+    bool metrics_vllm;       /* /metrics has vLLM's names in addition */
+    const char *slot_folder; /* where POST /slots/N saves conversations, and finds them; borrowed
+                              * while the server lives. NULL: nowhere */
     /* Bytes for the requests and answers that are being served, and for their renderings and their
      * grammars each; twice as much for the JSON of one body (8 MiB). */
     uint64_t request_bytes;

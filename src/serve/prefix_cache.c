@@ -178,9 +178,15 @@ static void take_kept(mnem_scheduler *s, mnem__lane *lane) {
 }
 
 void mnem__prefix_keep(mnem_scheduler *s, mnem__lane *lane) {
+    if (lane->request->asked.no_sharing)
+        mnem__lane_free(lane);
+    else
+        mnem__prefix_add(s, lane);
+}
+
+void mnem__prefix_add(mnem_scheduler *s, mnem__lane *lane) {
     const int32_t length = mnem__lane_length(lane);
-    bool useless =
-        s->options.no_sharing || lane->request->asked.no_sharing || length < MNEM__PREFIX_LEAST;
+    bool useless = s->options.no_sharing || length < MNEM__PREFIX_LEAST;
     for (int32_t i = 0; i < s->lanes && !useless; i++) {
         mnem__lane *other = &s->lane[i];
         if (other->state != MNEM__LANE_CACHED) continue;

@@ -127,6 +127,7 @@ static mnem_status make_api(mnem_server *s, const mnem_server_options *o) {
                                  .truncate = o->truncate,
                                  .strict_model = o->strict_model,
                                  .metrics_vllm = o->metrics_vllm,
+                                 .slot_folder = o->slot_folder,
                                  .on_note = o->on_note,
                                  .context = o->context,
                                  .on_wake = on_wake,

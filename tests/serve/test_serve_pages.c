@@ -293,6 +293,43 @@ static void cached_beginnings_are_there_the_next_time(void **state) {
     close(fd);
 }
 
+/* One conversation goes into a file, out of the cache, and comes back, also into another tree. */
+static void a_conversation_goes_and_comes_back(void **state) {
+    serve_bench *b = *state;
+    const int fd = open_file(), empty = open_file();
+    int32_t got[3][5], again[3][5], ids[SERVE_CONTEXT], saved, back, gone;
+    serve_open(b, 6, 0, (mnem_scheduler_options){0});
+    fill_cache(b, got);
+    const int32_t *prompt = b->ask[2].request.prompt, n = b->ask[2].request.prompt_tokens;
+    must(mnem_scheduler_prefix_save(b->scheduler, 1, prompt, n, fd, &saved));
+    assert_true(saved >= n);
+    must(mnem_scheduler_prefix_drop(b->scheduler, 1, prompt, n, &gone));
+    assert_int_equal(gone, saved);
+    for (int i = 0; i < 2; i++) { /* the second time it is there already */
+        must(mnem_scheduler_prefix_load(b->scheduler, 1, fd, ids, SERVE_CONTEXT, &back));
+        assert_int_equal(back, saved);
+        assert_memory_equal(ids, prompt, (size_t)n * sizeof *ids);
+    }
+    fill_cache(b, again);
+    assert_memory_equal(got, again, sizeof got);
+    assert_int_equal(b->ask[2].result.cached_tokens, 199);
+    must(mnem_scheduler_prefix_load(b->scheduler, 7, fd, ids, SERVE_CONTEXT, &back));
+    must(mnem_scheduler_prefix_drop(b->scheduler, 7, ids, back, &gone));
+    assert_int_equal(mnem_scheduler_prefix_drop(b->scheduler, 7, ids, back, &gone), MNEM_NOT_READY);
+    assert_int_equal(mnem_scheduler_prefix_save(b->scheduler, 7, ids, back, fd, &saved),
+                     MNEM_NOT_READY);
+    assert_int_equal(mnem_scheduler_prefix_load(b->scheduler, 0, fd, ids, 20, &back),
+                     MNEM_OVER_BUDGET);
+    assert_int_equal(mnem_scheduler_prefix_load(b->scheduler, 0, empty, ids, 20, &back),
+                     MNEM_BAD_FILE);
+    must(mnem_scheduler_cache_save(b->scheduler, fd)); /* several */
+    assert_int_equal(mnem_scheduler_prefix_load(b->scheduler, 0, fd, ids, 20, &back),
+                     MNEM_BAD_FILE);
+    serve_close(b);
+    close(fd);
+    close(empty);
+}
+
 static void a_damaged_file_gives_nothing_wrong(void **state) {
     serve_bench *b = *state;
     const int fd = open_file();
@@ -375,6 +412,7 @@ int main(void) {
         cmocka_unit_test(a_file_that_is_gone_is_said_and_nothing_is_lost),
         cmocka_unit_test(the_swap_file_has_no_name),
         cmocka_unit_test(cached_beginnings_are_there_the_next_time),
+        cmocka_unit_test(a_conversation_goes_and_comes_back),
         cmocka_unit_test(a_damaged_file_gives_nothing_wrong),
         cmocka_unit_test(what_has_no_room_is_left_out),
     };

@@ -171,8 +171,6 @@ static const struct {
      "mnem serve has --api-key-file FILE: put the key in that file, one per line"},
     {"slots props ui webui no-slots no-ui no-webui", NO_VALUE,
      "mnem serve always has its page, /slots and /props"},
-    {"slot-save-path", REFUSED,
-     "--swap FILE --keep-cache keeps the prefix cache from one start to the next"},
     {"sps slot-prompt-similarity cram cache-ram ctxcp ctx-checkpoints cache-reuse", A_VALUE,
      "the prefix cache uses the pages of the KV cache that no conversation needs"},
     {"cache-prompt", NO_VALUE, "prefixes are always cached"},

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "mnem/thread_heap.h"
-#include "server/api/api_private.h"
+#include "server/api/adapters/api_adapters.h"
 
 static const char tag[] = "requests";
 
@@ -168,6 +168,7 @@ static const http_route table[] = {
     {"GET", "/v1/models/*", api_on_models, false},
     {"GET", "/props", api_on_props, false},
     {"GET", "/slots", api_on_slots, false},
+    {"POST", "/slots/*", api_on_slot_action, false},
     {"GET", "/metrics", api_on_metrics, false},
     {"POST", "/v1/chat/completions", on_chat, false},
     {"POST", "/chat/completions", on_chat, false}, /* as llama.cpp's server has it; so these two: */
@@ -181,11 +182,17 @@ static const http_route table[] = {
     {"POST", "/infill", on_infill, false},
     {"POST", "/v1/messages", on_messages, false},
     {"POST", "/v1/messages/count_tokens", api_on_count, false},
+    {"POST", "/v1/chat/completions/input_tokens", api_on_chat_count, false},
+    {"POST", "/chat/completions/input_tokens", api_on_chat_count, false},
+    {"POST", "/v1/responses/input_tokens", api_on_responses_count, false},
+    {"POST", "/responses", on_responses, false},
     {"POST", "/v1/embeddings", api_on_embeddings, false},
     {"POST", "/tokenize", api_on_tokenize, false},
     {"POST", "/detokenize", api_on_detokenize, false},
     {"POST", "/apply-template", api_on_template, false},
     {"GET", "/tokenizer_info", api_on_tokenizer, false},
+    {"GET", "/lora-adapters", api_on_adapters, false},
+    {"POST", "/lora-adapters", api_on_set_adapters, false},
     {"GET", "/version", api_on_version, true},
     {"GET", "/api/version", api_on_ollama_version, true}, /* Ollama's; so are all that follow */
     {"GET", "/api/tags", api_on_tags, false},
@@ -195,7 +202,7 @@ static const http_route table[] = {
     {"POST", "/api/generate", on_ollama_text, false},
     {"POST", "/api/embed", api_on_ollama_embed, false},
     {"POST", "/api/embeddings", api_on_ollama_embed_one, false},
-    {"POST", "/api/pull", api_on_write, false},
+    {"POST", "/api/pull", api_on_pull, false},
     {"POST", "/api/push", api_on_write, false},
     {"POST", "/api/create", api_on_write, false},
     {"POST", "/api/copy", api_on_write, false},
@@ -215,6 +222,7 @@ static void on_gone(void *context, http_exchange *exchange) {
     switch (owner->kind) {
     case API_JOB: api_job_gone((api_job *)owner); break;
     case API_EMBED: api_embed_gone((api_embed *)owner); break;
+    case API_SEAT: api_seat_call_gone((api_seat_call *)owner); break;
     case API_PARKED: api_parked_gone(a, (api_parked *)owner); break;
     default: api_text_fini(&((body *)owner)->text); api_free(&a->memory, owner);
     }
@@ -248,6 +256,8 @@ static void on_wake(void *context) {
         if (!owner) return;
         if (owner->kind == API_JOB)
             api_job_go_on((api_job *)owner);
+        else if (owner->kind == API_SEAT)
+            api_seat_call_go_on((api_seat_call *)owner);
         else
             api_embed_go_on((api_embed *)owner);
     }
@@ -328,7 +338,7 @@ mnem_status api_create(const api_options *options, api **made) {
 
 void api_destroy(api *a) {
     if (!a) return;
-    for (int32_t i = 0; i < a->slots; i++) /* gone already */
+    for (int32_t i = 0; a->slot && i < a->slots; i++) /* gone already */
         if (a->slot[i].served) a->slot[i].served->scheduler = NULL;
     while (a->parked) api_parked_gone(a, a->parked);
     while (a->jobs) {
@@ -339,6 +349,7 @@ void api_destroy(api *a) {
         api_job_gone(job);
     }
     api_embeds_drop(a);
+    api_seats_drop(a);
     api_slots_close(a);
     reserve_fini(&a->templates);
     reserve_fini(&a->grammars);

@@ -33,6 +33,7 @@ typedef struct api_options {
     bool truncate;                /* what is beyond the context is cut, not refused */
     bool strict_model;            /* other names of a model are refused */
     bool metrics_vllm;
+    const char *slot_folder; /* where conversations of slots are saved; borrowed. NULL: nowhere */
     /* A line for the log; NULL: there is none. Gets context. */
     void (*on_note)(void *context, const char *text);
     void *context;

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/api/api_private.h"
+#include "server/api/adapters/api_adapters.h"
 
 enum { TEXTS_MOST = 2048, TRIES = 3 };
 typedef enum embed_form {
@@ -40,6 +40,7 @@ struct api_embed {
     bool base64, called, over;
     ask_keep keep;
     float *vector; /* [embd] */
+    float *adapter_scales;
     api_text out;
     /* Under the lock: what came of the call. */
     bool done;
@@ -95,10 +96,10 @@ static bool add_ids(api_embed *e, const int32_t *ids, size_t n, api_error *error
     if (cut) n = (size_t)m->context;
     if (n > (size_t)m->context) {
         error->code = "context_length_exceeded";
-        return api_refuse(
-            error, 400, param,
-            "a text of '%s' has %zu tokens, but the context has space for %d: split the text",
-            e->name, n, m->context);
+        return api_refuse(error, 400, param,
+                          "a text of '%s' has %zu tokens, which is too large for the context of "
+                          "%d: split the text",
+                          e->name, n, m->context);
     }
     int32_t *more = api_alloc(&e->api->memory, ((size_t)used + n) * sizeof *more);
     if (!more) return refuse_memory(e->api, error);
@@ -111,57 +112,105 @@ static bool add_ids(api_embed *e, const int32_t *ids, size_t n, api_error *error
     return true;
 }
 
+/* Ids, and texts among them. */
 static bool add_list(api_embed *e, const json_t *list, api_error *error) {
-    const size_t n = json_array_size(list);
     const int32_t vocab = e->served->model.info.vocab;
-    int32_t *ids = api_alloc(&e->api->memory, (n + 1) * sizeof *ids);
-    bool fine = ids != NULL || refuse_memory(e->api, error);
-    for (size_t i = 0; i < n && fine; i++) {
-        const json_t *id = json_array_get(list, i);
-        const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
-        if (value < 0 || value >= vocab)
+    api_ids ids = {.memory = &e->api->memory};
+    const int32_t *made;
+    size_t count;
+    bool fine = true;
+    for (size_t i = 0; i < json_array_size(list) && fine; i++) {
+        const json_t *part = ask_get_text(json_array_get(list, i));
+        const json_int_t value = json_is_integer(part) ? json_integer_value(part) : -1;
+        const int32_t id = (int32_t)value;
+        if (json_is_string(part))
+            fine = api_model_encode(&e->served->model, json_string_value(part),
+                                    json_string_length(part), MNEM_ENCODE_NO_SPECIAL, &made, &count,
+                                    error) &&
+                   api_ids_take(&ids, made, count, error);
+        else if (value < 0 || value >= vocab)
             fine =
                 api_refuse(error, 400, e->name,
                            "element %zu (from 0) of a list in '%s' must be a token id from 0 to %d",
                            i, e->name, vocab - 1);
         else
-            ids[i] = (int32_t)value;
+            fine = api_ids_take(&ids, &id, 1, error);
     }
-    fine = fine && add_ids(e, ids, n, error);
-    api_free(&e->api->memory, ids);
+    fine = fine && add_ids(e, ids.id, ids.n, error);
+    api_free(&e->api->memory, ids.id);
     return fine;
 }
 
-/* As `mnem embed` has it: with the tokens that the file puts around a text. */
-static bool add_text(api_embed *e, const json_t *text, api_error *error) {
+/* Parts of type text, joined: llama.cpp's {"content": [{"type": "text", "text": "..."}]}. */
+static bool join_content(api_embed *e, const json_t *content, api_text *text, api_error *error) {
+    const json_t *part;
+    size_t i;
+    if (!json_is_array(content))
+        return api_refuse(error, 400, e->name, "'content' in '%s' must be a list of parts",
+                          e->name);
+    json_array_foreach(content, i, part) {
+        const char *type = json_string_value(json_object_get(part, "type"));
+        const json_t *words = json_object_get(part, "text");
+        if (!type || strcmp(type, "text") != 0 || !json_is_string(words))
+            return api_refuse(error, 400, e->name,
+                              "part %zu (from 0) of 'content' in '%s' is not a text, which alone "
+                              "is supported",
+                              i, e->name);
+        api_put(text, json_string_value(words), json_string_length(words));
+    }
+    return !text->failed || refuse_memory(e->api, error);
+}
+
+/* As `mnem embed` has it: with the tokens that the file puts around a text. An empty text is what
+ * these tokens are. */
+static bool add_words(api_embed *e, const char *words, size_t length, api_error *error) {
     const int32_t *ids;
     size_t n;
-    if (json_is_array(text)) return add_list(e, text, error);
+    if (mnem_tokenizer_encode(e->served->model.tokenizer, words, length, 0, &ids, &n) != MNEM_OK)
+        return refuse_memory(e->api, error);
+    if (n == 0)
+        return api_refuse(error, 400, e->name,
+                          "a text in '%s' is empty: send at least one character", e->name);
+    return add_ids(e, ids, n, error);
+}
+
+static bool add_text(api_embed *e, const json_t *given, api_error *error) {
+    const json_t *text = ask_get_text(given), *content = api_get(given, "content");
+    if (json_is_array(given)) return add_list(e, given, error);
+    if (json_is_object(given) && content) {
+        api_text joined = {.memory = &e->api->memory};
+        const bool fine = join_content(e, content, &joined, error) &&
+                          add_words(e, joined.length ? joined.bytes : "", joined.length, error);
+        api_text_fini(&joined);
+        return fine;
+    }
     if (!json_is_string(text))
         return api_refuse(error, 400, e->name,
                           "'%s' must be a string, a list of token ids, a list of strings, or a "
                           "list of lists of token ids",
                           e->name);
-    if (json_string_length(text) == 0)
-        return api_refuse(error, 400, e->name,
-                          "a text in '%s' is empty: send at least one character", e->name);
-    if (mnem_tokenizer_encode(e->served->model.tokenizer, json_string_value(text),
-                              json_string_length(text), 0, &ids, &n) != MNEM_OK)
-        return refuse_memory(e->api, error);
-    return add_ids(e, ids, n, error);
+    return add_words(e, json_string_value(text), json_string_length(text), error);
+}
+
+/* Clients of Ollama load a model so: no text has no vector. */
+static bool asks_for_none(const api_embed *e, const json_t *input) {
+    if (e->form == EMBED_V1) return false;
+    return !input || (json_is_string(input) && json_string_length(input) == 0) ||
+           (e->form == EMBED_OLLAMA && json_is_array(input) && json_array_size(input) == 0);
 }
 
 static bool read_input(api_embed *e, const json_t *root, api_error *error) {
     const json_t *input = api_get(root, e->name), *first = json_array_get(input, 0);
-    const bool many = json_is_string(first) || json_is_array(first);
-    const size_t n = many ? json_array_size(input) : 1;
-    if (!input)
+    const bool many = !ask_is_one_prompt(input);
+    const bool none = asks_for_none(e, input);
+    const size_t n = none ? 0 : many ? json_array_size(input) : 1;
+    if (!input && !none)
         return api_refuse(error, 400, e->name,
                           "'%s' is missing: set it to the text to embed, or a list of texts",
                           e->name);
-    if (e->form == EMBED_OLLAMA_ONE && !json_is_string(input))
+    if (e->form == EMBED_OLLAMA_ONE && !none && !json_is_string(input))
         return api_refuse(error, 400, e->name, "'%s' must be a string", e->name);
-    if (json_is_array(input) && !first)
+    if (json_is_array(input) && !first && !none)
         return api_refuse(error, 400, e->name, "'%s' is an empty list: send at least one text",
                           e->name);
     if (n > TEXTS_MOST)
@@ -197,6 +246,7 @@ static void embed_free(api_embed *e) {
     api_free(&a->memory, e->ids);
     api_free(&a->memory, e->begin);
     api_free(&a->memory, e->vector);
+    api_free(&a->memory, e->adapter_scales);
     api_text_fini(&e->out);
     api_free(&a->memory, e);
 }
@@ -222,7 +272,8 @@ static void compute(void *context, mnem_engine *engine) {
     api *a = e->api;
     const int32_t begin = e->begin[e->at];
     const mnem_embed_text text = {e->ids + begin, e->begin[e->at + 1] - begin};
-    const mnem_embed_options options = {.pooling = e->served->pooling};
+    const mnem_embed_options options = {.pooling = e->served->pooling,
+                                        .adapter_scales = e->adapter_scales};
     const mnem_status status = mnem_engine_embed(engine, &text, 1, &options, e->vector);
     pthread_mutex_lock(&a->lock);
     e->done = true;
@@ -337,6 +388,19 @@ static void finish(api_embed *e) {
                               e->out.length);
 }
 
+static void finish_none(api_embed *e) {
+    put_head(e);
+    if (e->form == EMBED_OLLAMA_ONE) api_say(&e->out, "[]");
+    put_usage(e);
+    if (!e->out.failed) {
+        finish(e);
+        return;
+    }
+    api_error error = {0};
+    refuse_memory(e->api, &error);
+    fail(e, &error);
+}
+
 /* Too few pages while others have them: they come back. */
 static bool tries_again(api_embed *e) {
     mnem_scheduler_stats stats;
@@ -398,8 +462,9 @@ static bool make(api *a, api_json *json, const api_call *call, api_embed *e, api
     e->served = slot->served;
     api_served_join(a, e->served);
     const int64_t before = api_prompt_begin(a);
-    const bool fine = read_fields(json->root, e, error) && check_pooling(e->served, error) &&
-                      read_input(e, json->root, error);
+    const bool fine = read_fields(json->root, e, error) &&
+                      api_adapters_read(a, slot, json->root, &e->adapter_scales, error) &&
+                      check_pooling(e->served, error) && read_input(e, json->root, error);
     api_prompt_end(a, e->served, before);
     return fine;
 }
@@ -433,7 +498,11 @@ static void embed_start(api *a, http_exchange *exchange, const http_request *req
     e->next = a->embeds;
     a->embeds = e;
     http_set(exchange, e);
-    call_next(a, e->served);
+    if (e->texts == 0) {
+        finish_none(e);
+        let_go(e);
+    } else
+        call_next(a, e->served);
 }
 
 void api_on_embeddings(void *context, http_exchange *exchange, const http_request *request) {

@@ -61,7 +61,10 @@ void api_error_put(api_text *text, const api_error *error, api_error_form form) 
         api_say(text, "}");
         return;
     }
-    api_format(text, ",\"type\":\"%s\",\"param\":", api_error_type(error->status));
+    /* Clients of llama.cpp's server find a prompt that is too long by its type. */
+    const bool is_long = error->prompt_tokens && form == API_OPENAI;
+    api_format(text, ",\"type\":\"%s\",\"param\":",
+               is_long ? "exceed_context_size_error" : api_error_type(error->status));
     if (*error->param)
         put_text(text, error->param);
     else
@@ -71,6 +74,9 @@ void api_error_put(api_text *text, const api_error *error, api_error_form form) 
         api_format(text, "\"%s\"", error->code);
     else
         api_say(text, "null");
+    if (error->prompt_tokens)
+        api_format(text, ",\"n_prompt_tokens\":%" PRId64 ",\"n_ctx\":%" PRId64,
+                   error->prompt_tokens, error->context_tokens);
     if (error->needed_bytes)
         api_format(text,
                    ",\"needed_bytes\":%" PRIu64 ",\"budget_bytes\":%" PRIu64 ",\"least\":%" PRIu64,

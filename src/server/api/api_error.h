@@ -15,6 +15,7 @@ typedef struct api_error {
     char param[96];   /* "messages[2].content"; "" for none */
     char message[512];
     uint64_t needed_bytes, budget_bytes, least_bytes; /* 0 unless memory is missing */
+    int64_t prompt_tokens, context_tokens;            /* 0 unless a prompt is too long */
     int retry_seconds;                                /* of 429 and 503 */
 } api_error;
 

@@ -16,8 +16,12 @@
 bool api_on_token(void *context, const mnem_request_token *token) {
     api_answer *answer = context;
     api *a = answer->job->api;
-    const api_ring_token kept = {token->id, token->index, token->top_count, token->logprob,
-                                 token->end};
+    const api_ring_token kept = {.ms = tell_now_ms(),
+                                 .id = token->id,
+                                 .index = token->index,
+                                 .top_count = token->top_count,
+                                 .logprob = token->logprob,
+                                 .end = token->end};
     pthread_mutex_lock(&a->lock);
     const bool room = answer->count < answer->room;
     if (room) {
@@ -127,7 +131,8 @@ static void finish(api_job *job) {
 /* ---- on the server's thread: what has come ---- */
 
 /* Takes a token out of the ring; false: there is none. */
-static bool pop_token(api_answer *answer, mnem_request_token *token, mnem_token_logprob *top) {
+static bool pop_token(api_answer *answer, mnem_request_token *token, mnem_token_logprob *top,
+                      double *ms) {
     api_ring_token kept;
     api *a = answer->job->api;
     pthread_mutex_lock(&a->lock);
@@ -138,6 +143,7 @@ static bool pop_token(api_answer *answer, mnem_request_token *token, mnem_token_
         memcpy(top, at + sizeof kept, (size_t)kept.top_count * sizeof *top);
         answer->first = (answer->first + 1) % answer->room;
         answer->count--;
+        *ms = kept.ms;
         *token = (mnem_request_token){.id = kept.id,
                                       .index = kept.index,
                                       .end = kept.end,
@@ -187,7 +193,8 @@ static void tell_tokens_of(api_job *job, api_answer *answer) {
     mnem_token_logprob top[MNEM_TOP_LOGPROBS];
     mnem_request_token token;
     while ((!job->tell.stream || job->tell.out.length < OUT_MOST) &&
-           pop_token(answer, &token, top)) {
+           pop_token(answer, &token, top, &choice->now_ms)) {
+        if (token.index >= 0) api_seat_add(job, token.id);
         if (choice->stopped_by || choice->ended || tell_token(choice, &token)) continue;
         mnem_scheduler_cancel(job->served->scheduler, answer->request);
     }
@@ -235,6 +242,7 @@ static void job_free(api_job *job) {
     else
         a->jobs = job->next;
     if (job->next) job->next->before = job->before;
+    api_seat_leave(job);
     for (int32_t i = 0; i < job->answers; i++) api_free(&a->memory, job->answer[i].ring);
     tell_fini(&job->tell);
     api_free(&a->memory, job->answer);

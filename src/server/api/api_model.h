@@ -64,6 +64,13 @@ typedef struct api_prompts {
 bool api_prompts_make(api_model *model, api_json *json, const ask_request *ask,
                       api_prompts *prompts, api_error *error);
 void api_prompts_fini(api_prompts *prompts);
+/* A list of ids that grows. */
+typedef struct api_ids {
+    api_memory *memory;
+    int32_t *id;
+    size_t n, room;
+} api_ids;
+bool api_ids_take(api_ids *list, const int32_t *ids, size_t n, api_error *error);
 /* One more prompt. */
 bool api_prompts_add(api_prompts *prompts, const int32_t *ids, size_t count, api_error *error);
 /* Memory that others have; a prompt that is too long. Always false. */

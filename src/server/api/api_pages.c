@@ -52,19 +52,6 @@ static bool names_one(const api *a, const http_request *request) {
            api_query_get(request->query, "model", name, sizeof name);
 }
 
-static void put_sampler(const mnem_sampler_options *s, api_text *text) {
-    api_format(text,
-               "\"temperature\":%g,\"top_k\":%d,\"top_p\":%g,\"min_p\":%g,\"repeat_penalty\":%g,"
-               "\"repeat_last_n\":%d,\"presence_penalty\":%g,\"frequency_penalty\":%g,"
-               "\"dry_multiplier\":%g,\"dry_base\":%g,\"dry_allowed_length\":%d,"
-               "\"dry_penalty_last_n\":%d,\"xtc_probability\":%g,\"xtc_threshold\":%g",
-               (double)s->temperature, s->top_k, (double)s->top_p, (double)s->min_p,
-               (double)s->repeat_penalty, s->repeat_last, (double)s->presence_penalty,
-               (double)s->frequency_penalty, (double)s->dry_multiplier, (double)s->dry_base,
-               s->dry_allowed_length, s->dry_penalty_last, (double)s->xtc_probability,
-               (double)s->xtc_threshold);
-}
-
 /* Of no model: what holds for all, as the router of llama.cpp's server has it. */
 static void put_router(const api *a, api_text *text) {
     mnem_ledger_info ledger;
@@ -94,6 +81,7 @@ void api_on_props(void *context, http_exchange *exchange, const http_request *re
     api_text text = {.memory = &a->memory};
     mnem_ledger_info ledger;
     mnem_scheduler_stats stats;
+    mnem_model_info file;
     if (!names_one(a, request)) {
         on_router(a, exchange);
         return;
@@ -102,12 +90,17 @@ void api_on_props(void *context, http_exchange *exchange, const http_request *re
     if (!s) return;
     mnem_ledger_info_get(a->options.ledger, &ledger);
     mnem_scheduler_stats_get(s->scheduler, &stats);
-    api_format(&text, "{\"default_generation_settings\":{\"n_ctx\":%d,\"params\":{",
-               s->model.context);
-    put_sampler(&s->sampler, &text);
+    mnem_model_info_get(s->model.model, &file);
+    api_format(&text,
+               "{\"default_generation_settings\":{\"n_ctx\":%d,\"params\":{\"seed\":%lld,"
+               "\"n_predict\":-1,",
+               s->model.context, s->sampler.seed ? (long long)s->sampler.seed : -1LL);
+    tell_put_sampler(&text, &s->sampler);
     api_format(&text, "}},\"total_slots\":%d,\"model_alias\":", stats.running_most);
     api_quote(&text, s->model.name, strlen(s->model.name));
-    api_say(&text, ",\"chat_template\":");
+    api_say(&text, ",\"model_path\":");
+    api_quote(&text, file.path, strlen(file.path));
+    api_say(&text, ",\"is_sleeping\":false,\"chat_template\":");
     api_quote(&text, s->model.template_text.bytes, s->model.template_text.length);
     api_format(&text,
                ",\"chat_template_caps\":{\"supports_tools\":%s,\"supports_thinking\":%s},"

@@ -4,11 +4,13 @@
  *     api_start.c    from a body to answers that are submitted
  *     api_job.c      a request's life: told as it comes, gone
  *     api_embed.c    texts to vectors
+ *     api_seats.c    conversations in files, as slots of llama.cpp's server
  *     api_limit.c    grammars of answers, and their bytes
  *     api_pages.c    what a GET answers
  *     api_ollama.c   Ollama's routes that generate nothing
  *     api_metrics.c  numbers for dashboards
  *     api_texts.c    tokens of texts and back
+ *     adapters/      which adapters a request uses
  *     models/        which models there are, and requests that wait for one */
 #ifndef MNEM_SRC_SERVER_API_API_PRIVATE_H
 #define MNEM_SRC_SERVER_API_API_PRIVATE_H
@@ -43,6 +45,9 @@ typedef struct api_slot {
     bool again;           /* it was asked for while it left */
     uint64_t loads;       /* so far */
     char failure[200];    /* of the last loading; "": it was fine */
+    /* Of POST /lora-adapters; 0: none was said, or of another number of adapters. */
+    float *adapter_scales;
+    int32_t adapter_count;
     /* What its schedulers counted before the one of now; gauges are zero. */
     mnem_scheduler_stats past;
 } api_slot;
@@ -78,6 +83,7 @@ typedef struct api_limit {
 
 /* A token of a ring; top_count of mnem_token_logprob follow. */
 typedef struct api_ring_token {
+    double ms; /* when it was chosen, by tell_now_ms */
     int32_t id, index, top_count;
     float logprob;
     bool end;
@@ -106,6 +112,7 @@ typedef struct api_answer {
 typedef enum api_kind {
     API_BODY, /* one that is being sent */
     API_JOB,
+    API_SEAT, /* an action of a slot */
     API_EMBED,
     API_PARKED
 } api_kind;
@@ -115,6 +122,18 @@ typedef struct api_owner {
     struct api_owner *next;
 } api_owner;
 typedef struct api_embed api_embed; /* api_embed.c */
+
+/* A slot as clients of llama.cpp's server have it, and the conversation that was in it last. */
+enum { API_SEATS = 64 };
+typedef struct api_seat {
+    const api_served *served; /* NULL: nobody sits here */
+    int32_t number, key;
+    uint64_t tree, used;
+    int32_t *ids; /* [room] */
+    int32_t count, room;
+    struct api_job *job; /* that goes on with it; NULL: none */
+} api_seat;
+typedef struct api_seat_call api_seat_call;
 
 typedef struct api_job {
     api_owner owner;
@@ -130,8 +149,9 @@ typedef struct api_job {
     int32_t answers, answers_open;
     bool streaming; /* its head is out */
     ask_keep keep;
-    bool over; /* the answer is out, or an error */
-    int quiet; /* ticks since something was sent */
+    bool over;      /* the answer is out, or an error */
+    int quiet;      /* ticks since something was sent */
+    api_seat *seat; /* NULL: it has none */
 } api_job;
 
 struct api {
@@ -162,6 +182,9 @@ struct api {
         char salt[API_SALT];
     } tree[API_TREES];
     uint64_t trees;
+    api_seat seat[API_SEATS];
+    uint64_t seat_clock;
+    api_seat_call *seat_calls;
 };
 
 /* Answers with JSON; extra headers NULL: none. */
@@ -183,6 +206,8 @@ uint64_t api_random(api *a);
 bool api_note(api *a, api_owner *owner);
 
 /* ---- api_start.c ---- */
+/* The tree of a key and a salt: who shares beginnings with whom. */
+uint64_t api_tree_of(api *a, int32_t key, const char *salt);
 void api_job_start(api *a, http_exchange *exchange, const http_request *http, ask_form form);
 
 /* ---- models/ ---- */
@@ -199,6 +224,8 @@ bool api_has_several(const api *a);
 /* The model that a name is: NAME, or NAME:latest; NULL: none. name NULL: a request had none. Not
  * all of it is a name that needs no spelling: the path's, or the query's, has %20. */
 api_slot *api_find_model(const api *a, const char *name);
+/* The same where any other name is none, whatever the server takes. */
+api_slot *api_listed(const api *a, const char *name);
 /* The same, and an error that lists them. */
 bool api_find_named(const api *a, const char *name, api_slot **slot, api_error *error);
 /* A request that needs its model loaded. */
@@ -255,6 +282,19 @@ void api_embed_go_on(api_embed *embed);
 void api_embed_gone(api_embed *embed);
 void api_embeds_drop(api *a);
 
+/* ---- seats/api_seats.c ---- */
+/* The slot that a request was given, which it asked for if that is there; its tokens are kept for
+ * an action, with those that are added. */
+int32_t api_seat_take(api *a, api_job *job, int32_t asked, uint64_t tree, int32_t key,
+                      const int32_t *ids, int32_t n);
+void api_seat_add(const api_job *job, int32_t id);
+void api_seat_leave(const api_job *job);
+/* Those of a model that goes; NULL: all. drop: and what is under way. */
+void api_seats_forget(api *a, const api_served *served);
+void api_seats_drop(api *a);
+void api_seat_call_go_on(api_seat_call *call);
+void api_seat_call_gone(api_seat_call *call);
+
 /* ---- api_limit.c ---- */
 /* in_thought: the prompt has opened one. unsupported: gets what of the schemas of tools isn't held
  * to, as members of a list of JSON; NULL: nobody wants to know. */
@@ -279,12 +319,15 @@ void api_on_load(void *context, http_exchange *exchange, const http_request *req
 void api_on_unload(void *context, http_exchange *exchange, const http_request *request);
 void api_on_props(void *context, http_exchange *exchange, const http_request *request);
 void api_on_slots(void *context, http_exchange *exchange, const http_request *request);
+void api_on_slot_action(void *context, http_exchange *exchange, const http_request *request);
 void api_on_metrics(void *context, http_exchange *exchange, const http_request *request);
 void api_on_embeddings(void *context, http_exchange *exchange, const http_request *request);
 void api_on_tokenize(void *context, http_exchange *exchange, const http_request *request);
 void api_on_tokenizer(void *context, http_exchange *exchange, const http_request *request);
 void api_on_detokenize(void *context, http_exchange *exchange, const http_request *request);
 void api_on_template(void *context, http_exchange *exchange, const http_request *request);
+void api_on_chat_count(void *context, http_exchange *exchange, const http_request *request);
+void api_on_responses_count(void *context, http_exchange *exchange, const http_request *request);
 void api_on_count(void *context, http_exchange *exchange, const http_request *request);
 void api_on_version(void *context, http_exchange *exchange, const http_request *request);
 void api_on_ollama_version(void *context, http_exchange *exchange, const http_request *request);
@@ -294,5 +337,6 @@ void api_on_tags(void *context, http_exchange *exchange, const http_request *req
 void api_on_running(void *context, http_exchange *exchange, const http_request *request);
 void api_on_show(void *context, http_exchange *exchange, const http_request *request);
 void api_on_write(void *context, http_exchange *exchange, const http_request *request);
+void api_on_pull(void *context, http_exchange *exchange, const http_request *request);
 
 #endif

@@ -70,11 +70,11 @@ static bool refuse_chat(const api_model *m, mnem_status status, api_error *error
                       mnem_last_error());
 }
 
-static mnem_template_input input_of(const chat_texts *texts) {
+static mnem_template_input input_of(const ask_request *ask, const chat_texts *texts) {
     return (mnem_template_input){.messages = texts->messages.bytes,
                                  .tools = texts->tools.bytes,
                                  .arguments = texts->arguments.bytes,
-                                 .add_generation_prompt = true};
+                                 .add_generation_prompt = !ask->no_turn};
 }
 
 /* What a template doesn't know of tools is said in words. */
@@ -92,7 +92,7 @@ bool api_model_render(api_model *m, api_memory *memory, const ask_request *ask, 
     chat_texts texts;
     tell_tools(m, memory, ask);
     if (!texts_make(m, memory, ask, &texts, error)) return false;
-    mnem_template_input input = input_of(&texts);
+    mnem_template_input input = input_of(ask, &texts);
     const mnem_text bos = mnem_tokenizer_piece(m->tokenizer, m->info.bos, true);
     const mnem_text eos = mnem_tokenizer_piece(m->tokenizer, m->info.eos, true);
     char marks[2][64];
@@ -109,7 +109,7 @@ static bool encode_once(api_model *m, api_memory *memory, const ask_request *ask
                         const int32_t **ids, size_t *count, api_error *error) {
     chat_texts texts;
     if (!texts_make(m, memory, ask, &texts, error)) return false;
-    const mnem_template_input input = input_of(&texts);
+    const mnem_template_input input = input_of(ask, &texts);
     const mnem_status status = mnem_template_encode(m->template, m->tokenizer, &input, ids, count);
     texts_fini(&texts);
     return status == MNEM_OK || refuse_chat(m, status, error);
@@ -156,9 +156,12 @@ bool api_prompts_add(api_prompts *p, const int32_t *ids, size_t count, api_error
 
 bool api_refuse_long(const api_model *m, size_t tokens, const char *param, api_error *error) {
     error->code = "context_length_exceeded";
+    error->prompt_tokens = (int64_t)tokens;
+    error->context_tokens = m->context;
     return api_refuse(error, 400, param,
-                      "the prompt has %zu tokens, but the context has space for %d, including the "
-                      "answer: shorten the prompt, or start the server with a larger --ctx",
+                      "the prompt has %zu tokens, which exceeds the available context size of %d, "
+                      "including the answer: shorten the prompt, or start the server with a larger "
+                      "--ctx",
                       tokens, m->context);
 }
 
@@ -178,30 +181,55 @@ static size_t cut_of(const api_model *m, const ask_request *ask, size_t count, a
     return count - room;
 }
 
-static bool add_ids(const api_model *m, const ask_request *ask, api_prompts *p, const json_t *list,
-                    api_error *error) {
-    const size_t from = cut_of(m, ask, json_array_size(list), error);
-    if (error->status) return false;
-    const size_t n = json_array_size(list) - from;
-    int32_t *ids = api_alloc(p->memory, (n + 1) * sizeof *ids);
-    bool fine = ids != NULL || api_refuse_busy(error);
-    for (size_t i = 0; i < n && fine; i++) {
-        const json_t *id = json_array_get(list, from + i);
-        const json_int_t value = json_is_integer(id) ? json_integer_value(id) : -1;
-        if (value < 0 || value >= m->info.vocab)
-            fine = api_refuse(error, 400, "prompt",
-                              "element %zu (from 0) of 'prompt' must be a token id from 0 to %d",
-                              from + i, m->info.vocab - 1);
-        else
-            ids[i] = (int32_t)value;
+/* ---- ids, and texts among them ---- */
+
+bool api_ids_take(api_ids *l, const int32_t *ids, size_t n, api_error *error) {
+    if (n > l->room - l->n) {
+        const size_t room = l->n + n + l->room;
+        int32_t *more = api_alloc(l->memory, room * sizeof *more);
+        if (!more) return api_refuse_busy(error);
+        if (l->n) memcpy(more, l->id, l->n * sizeof *more);
+        api_free(l->memory, l->id);
+        l->id = more;
+        l->room = room;
     }
-    fine = fine && api_prompts_add(p, ids, n, error);
-    api_free(p->memory, ids);
+    if (n) memcpy(l->id + l->n, ids, n * sizeof *ids);
+    l->n += n;
+    return true;
+}
+
+/* An id, or a text, which only in front has the tokens that the tokenizer begins with. */
+static bool take_part(api_model *m, api_ids *l, const json_t *list, size_t i, api_error *error) {
+    const json_t *part = ask_get_text(json_array_get(list, i));
+    const json_int_t value = json_is_integer(part) ? json_integer_value(part) : -1;
+    const int32_t id = (int32_t)value, *ids;
+    size_t count;
+    if (json_is_string(part))
+        return api_model_encode(m, json_string_value(part), json_string_length(part),
+                                i ? MNEM_ENCODE_NO_SPECIAL : 0, &ids, &count, error) &&
+               api_ids_take(l, ids, count, error);
+    if (value < 0 || value >= m->info.vocab)
+        return api_refuse(error, 400, "prompt",
+                          "element %zu (from 0) of 'prompt' must be a token id from 0 to %d", i,
+                          m->info.vocab - 1);
+    return api_ids_take(l, &id, 1, error);
+}
+
+static bool add_ids(api_model *m, const ask_request *ask, api_prompts *p, const json_t *list,
+                    api_error *error) {
+    api_ids l = {.memory = p->memory};
+    bool fine = true;
+    for (size_t i = 0; i < json_array_size(list) && fine; i++)
+        fine = take_part(m, &l, list, i, error);
+    const size_t from = fine ? cut_of(m, ask, l.n, error) : 0;
+    fine = fine && !error->status && api_prompts_add(p, l.id + from, l.n - from, error);
+    api_free(p->memory, l.id);
     return fine;
 }
 
-static bool add_prompt(api_model *m, const ask_request *ask, api_prompts *p, const json_t *prompt,
+static bool add_prompt(api_model *m, const ask_request *ask, api_prompts *p, const json_t *given,
                        api_error *error) {
+    const json_t *prompt = ask_get_text(given);
     const int32_t *ids;
     size_t count;
     if (json_is_array(prompt)) return add_ids(m, ask, p, prompt, error);
@@ -251,6 +279,21 @@ static bool drop_turn(json_t *messages) {
     return true;
 }
 
+/* The beginning of an answer that was asked for, behind a chat's tokens. */
+static bool add_begun(api_model *m, const ask_request *ask, api_ids *all, const int32_t **ids,
+                      size_t *count, api_error *error) {
+    const int32_t *more;
+    size_t n;
+    if (!api_ids_take(all, *ids, *count, error) ||
+        !api_model_encode(m, ask->begun, strlen(ask->begun),
+                          MNEM_ENCODE_NO_SPECIAL | MNEM_ENCODE_PLAIN, &more, &n, error) ||
+        !api_ids_take(all, more, n, error))
+        return false;
+    *ids = all->id;
+    *count = all->n;
+    return true;
+}
+
 static bool make_chat(api_model *m, api_json *json, const ask_request *ask, api_prompts *p,
                       api_error *error) {
     const int32_t *ids;
@@ -262,18 +305,20 @@ static bool make_chat(api_model *m, api_json *json, const ask_request *ask, api_
             return false;
         if (count <= room || !ask->truncate || !drop_turn(ask->messages)) break;
     }
-    if (count > room && !ask->counted) return api_refuse_long(m, count, "messages", error);
-    if (!api_prompts_add(p, ids, count, error)) return false;
+    api_ids all = {.memory = p->memory};
+    const bool fine = !ask->begun || add_begun(m, ask, &all, &ids, &count, error);
+    if (fine && count > room && !ask->counted) api_refuse_long(m, count, "messages", error);
+    if (fine && !error->status) api_prompts_add(p, ids, count, error);
+    api_free(p->memory, all.id);
+    if (error->status) return false;
     p->in_thought = m->thinks && ends_in_thought(m, p);
     return true;
 }
 
 static bool make_texts(api_model *m, const ask_request *ask, api_prompts *p, api_error *error) {
-    const json_t *first = json_array_get(ask->prompt, 0);
     json_t *prompt;
     size_t i;
-    if (!json_is_string(first) && !json_is_array(first))
-        return add_prompt(m, ask, p, ask->prompt, error);
+    if (ask_is_one_prompt(ask->prompt)) return add_prompt(m, ask, p, ask->prompt, error);
     json_array_foreach(ask->prompt, i, prompt) {
         if (!add_prompt(m, ask, p, prompt, error)) return false;
     }

@@ -5,13 +5,13 @@
 #include <string.h>
 #include <time.h>
 
-#include "server/api/api_private.h"
+#include "server/api/adapters/api_adapters.h"
 
 /* ---- who shares beginnings with whom ---- */
 
 /* A number for each key and salt that was seen lately; one that was forgotten gets another, and so
  * never somebody else's pages. */
-static uint64_t tree_of(api *a, int32_t key, const char *salt) {
+uint64_t api_tree_of(api *a, int32_t key, const char *salt) {
     int oldest = 0;
     for (int i = 0; i < API_TREES; i++) {
         if (a->tree[i].number && a->tree[i].key == key && strcmp(a->tree[i].salt, salt) == 0) {
@@ -48,6 +48,18 @@ static bool keep_stops(api *a, api_job *job, const ask_request *ask) {
     return job->stops != NULL;
 }
 
+/* /completion tells its prompts and settings again, and others where that is asked for. */
+static void set_prompts(tell *t, const ask_request *ask, const api_prompts *prompts) {
+    const bool flat = ask->form == ASK_COMPLETION || ask->form == ASK_INFILL;
+    for (int32_t i = 0; i < t->choices; i++) {
+        const int32_t begin = prompts->begin[i / ask->n];
+        t->choice[i].prompt_tokens = prompts->begin[i / ask->n + 1] - begin;
+        if (flat || (ask->verbose && i == 0))
+            tell_set_prompt(&t->choice[i], prompts->ids + begin, t->choice[i].prompt_tokens);
+    }
+    if (flat || ask->verbose) tell_set_settings(t, ask);
+}
+
 static bool set_tell(api *a, api_job *job, const ask_request *ask, const api_prompts *prompts) {
     const api_model *m = &job->served->model;
     tell *t = &job->tell;
@@ -70,13 +82,21 @@ static bool set_tell(api *a, api_job *job, const ask_request *ask, const api_pro
                 .n = ask->n,
                 .no_answer = ask->no_answer,
                 .must_call = calls && ask->tool_choice == ASK_TOOL_REQUIRED,
+                .timings_each = ask->timings,
+                .lists_ids = ask->lists_ids,
+                .limit = ask->tokens,
+                .context = m->context,
+                .slot = ask->slot,
                 .prompt_tokens = prompts->total};
     if (ask->prefix) t->ends = api_fim_ends(&m->fim, t->end);
     snprintf(t->id, sizeof t->id, "%s%08" PRIx64 "%08" PRIx64, id_prefix(ask->form),
              (uint64_t)a->started & 0xffffffff, ++a->numbers);
     if (calls && m->calls->shape == CALL_KEYED) call_texts_make(ask->tools, &t->call_texts);
-    return !t->call_texts.json.failed && !t->call_texts.literals.failed &&
-           keep_stops(a, job, ask) && tell_init(t, &a->memory, prompts->count * ask->n);
+    if (t->call_texts.json.failed || t->call_texts.literals.failed || !keep_stops(a, job, ask) ||
+        !tell_init(t, &a->memory, prompts->count * ask->n))
+        return false;
+    set_prompts(t, ask, prompts);
+    return !tell_failed(t);
 }
 
 static bool scores_prompt(const ask_request *ask) {
@@ -214,7 +234,8 @@ static bool submit(api *a, api_job *job, const ask_request *ask, const api_promp
                             .logprobs = ask->logprobs,
                             .prompt_logprobs = scores_prompt(ask),
                             .top = ask->top,
-                            .tree = tree_of(a, http->key, ask->salt),
+                            .tree = api_tree_of(a, http->key, ask->salt),
+                            .adapter_scales = ask->adapter_scales,
                             .no_sharing = ask->no_sharing,
                             .priority = ask->priority,
                             .on_token = api_on_token,
@@ -230,6 +251,8 @@ static bool submit(api *a, api_job *job, const ask_request *ask, const api_promp
         request.match = answer->limit.match;
         request.context = answer;
         if (ask->echo) echo_prompt(job, ask, prompts, i);
+        job->tell.slot = api_seat_take(a, job, ask->slot, request.tree, http->key, request.prompt,
+                                       request.prompt_tokens);
         const mnem_status status =
             mnem_scheduler_submit(job->served->scheduler, &request, &answer->request, &why);
         if (status != MNEM_OK) return refuse_submit(status, &why, error);
@@ -300,6 +323,23 @@ static bool make_breakers(api *a, api_served *served, ask_request *ask, int32_t 
            api_refuse(error, 400, "dry_sequence_breakers", "%s", mnem_last_error());
 }
 
+/* The tokens of texts that have a bias. */
+static bool make_biases(api *a, api_served *served, ask_request *ask, api_error *error) {
+    const int32_t *ids;
+    size_t count;
+    bool fine = true;
+    for (int32_t i = 0; i < ask->bias_texts && fine; i++) {
+        const char *text = ask->bias_text[i].text;
+        const int64_t before = api_prompt_begin(a);
+        fine = api_model_encode(&served->model, text, strlen(text), MNEM_ENCODE_NO_SPECIAL, &ids,
+                                &count, error);
+        for (size_t k = 0; fine && k < count; k++)
+            fine = ask_add_bias(ask, ids[k], ask->bias_text[i].bias, true, error);
+        api_prompt_end(a, served, before);
+    }
+    return fine;
+}
+
 static bool check_text(const api_served *served, api_error *error) {
     if (!served->transformer.encoder) return true;
     return api_refuse(error, 400, "model",
@@ -314,8 +354,9 @@ typedef struct asked {
     int32_t *words; /* its breakers */
 } asked;
 
-static bool read_asked(api *a, api_served *served, api_json *json, ask_form form, asked *to,
+static bool read_asked(api *a, const api_slot *slot, api_json *json, ask_form form, asked *to,
                        api_error *error) {
+    api_served *served = slot->served;
     const api_model *m = &served->model;
     const ask_defaults defaults = {.sampler = served->sampler,
                                    .vocab = m->info.vocab,
@@ -325,7 +366,9 @@ static bool read_asked(api *a, api_served *served, api_json *json, ask_form form
                                    .fills = api_fim_is(&m->fim),
                                    .keeps = api_has_several(a)};
     return ask_read(form, json, &defaults, to->ask, error) &&
+           api_adapters_read(a, slot, json->root, &to->ask->adapter_scales, error) &&
            make_breakers(a, served, to->ask, &to->words, error) &&
+           make_biases(a, served, to->ask, error) &&
            (to->ask->load || make_prompts(a, served, json, to->ask, &to->prompts, error));
 }
 
@@ -359,7 +402,7 @@ void api_job_start(api *a, http_exchange *exchange, const http_request *http, as
     } else
         fine = fine && pick(a, json.root, form, &call, &slot, &error) &&
                check_text(slot->served, &error) &&
-               read_asked(a, slot->served, &json, form, &it, &error);
+               read_asked(a, slot, &json, form, &it, &error);
     if (fine && it.ask->load)
         api_ollama_loaded(a, exchange, form, &it.ask->keep, slot, &error);
     else if (fine)
@@ -367,6 +410,7 @@ void api_job_start(api *a, http_exchange *exchange, const http_request *http, as
     if (error.status) api_fail(a, exchange, &error, form);
     api_prompts_fini(&it.prompts);
     api_json_close(&json);
+    if (it.ask) api_free(&a->memory, it.ask->adapter_scales);
     api_free(&a->memory, it.words);
     api_free(&a->memory, it.ask);
 }

@@ -1,4 +1,4 @@
-/* api_texts.c: POST /tokenize, /detokenize, /apply-template, /v1/messages/count_tokens. */
+/* api_texts.c: POST /tokenize, /detokenize, /apply-template, and counts of tokens. */
 #include <string.h>
 
 #include "server/api/api_private.h"
@@ -151,8 +151,10 @@ static bool make_prompt(api *a, api_served *served, api_json *json, api_text *te
                       api_model_render(m, &a->memory, ask, &prompt, error);
     if (fine) {
         api_say(text, "{\"prompt\":");
-        api_quote(text, prompt.bytes, prompt.length);
-        api_say(text, "}");
+        api_say(text, "\"");
+        api_escape(text, prompt.bytes, prompt.length);
+        if (ask->begun) api_escape(text, ask->begun, strlen(ask->begun));
+        api_say(text, "\"}");
     }
     api_free(&a->memory, ask);
     return fine;
@@ -162,23 +164,57 @@ void api_on_template(void *context, http_exchange *exchange, const http_request 
     answer(context, exchange, request, make_prompt, API_OPENAI);
 }
 
-/* ---- /v1/messages/count_tokens ---- */
+/* ---- counts ---- */
 
-static bool make_count(api *a, api_served *served, api_json *json, api_text *text,
-                       api_error *error) {
+static bool count(api *a, api_served *served, ask_form form, api_json *json, int32_t *tokens,
+                  api_error *error) {
     api_model *m = &served->model;
     const ask_defaults defaults = {
         .sampler = served->sampler, .vocab = m->info.vocab, .thinks = m->thinks, .counts = true};
     ask_request *ask = api_alloc(&a->memory, sizeof *ask);
     api_prompts prompts = {.memory = &a->memory};
     if (!ask) return api_refuse_busy(error);
-    const bool fine = api_check_ready(a, error) &&
-                      ask_read(ASK_MESSAGES, json, &defaults, ask, error) &&
+    const bool fine = api_check_ready(a, error) && ask_read(form, json, &defaults, ask, error) &&
                       api_prompts_make(m, json, ask, &prompts, error);
-    if (fine) api_format(text, "{\"input_tokens\":%d}", prompts.total);
+    *tokens = prompts.total;
     api_prompts_fini(&prompts);
     api_free(&a->memory, ask);
     return fine;
+}
+
+static bool make_count(api *a, api_served *served, api_json *json, api_text *text,
+                       api_error *error) {
+    int32_t tokens;
+    if (!count(a, served, ASK_MESSAGES, json, &tokens, error)) return false;
+    api_format(text, "{\"input_tokens\":%d}", tokens);
+    return true;
+}
+
+/* OpenAI's: of a request of /v1/responses; and llama.cpp's of a chat. */
+static bool make_input_count(api *a, api_served *served, ask_form form, api_json *json,
+                             api_text *text, api_error *error) {
+    int32_t tokens;
+    if (!count(a, served, form, json, &tokens, error)) return false;
+    api_format(text, "{\"object\":\"response.input_tokens\",\"input_tokens\":%d}", tokens);
+    return true;
+}
+
+static bool make_chat_count(api *a, api_served *served, api_json *json, api_text *text,
+                            api_error *error) {
+    return make_input_count(a, served, ASK_CHAT, json, text, error);
+}
+
+static bool make_responses_count(api *a, api_served *served, api_json *json, api_text *text,
+                                 api_error *error) {
+    return make_input_count(a, served, ASK_RESPONSES, json, text, error);
+}
+
+void api_on_chat_count(void *context, http_exchange *exchange, const http_request *request) {
+    answer(context, exchange, request, make_chat_count, API_OPENAI);
+}
+
+void api_on_responses_count(void *context, http_exchange *exchange, const http_request *request) {
+    answer(context, exchange, request, make_responses_count, API_OPENAI);
 }
 
 void api_on_count(void *context, http_exchange *exchange, const http_request *request) {

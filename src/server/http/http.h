@@ -85,7 +85,8 @@ typedef struct http_server_options {
     int32_t silent_seconds;  /* without a byte until a new client may take the place (1) */
     const char *const *keys; /* accepted keys; borrowed. NULL: no key is needed */
     int32_t key_count;
-    const char *cors;    /* the origin of pages that may send requests ("*": any); NULL: none */
+    const char *cors;    /* the origin of pages that may send requests ("*": any;
+                            "localhost": those of this machine, of any port); NULL: none */
     mnem_ledger *ledger; /* charged at create, kind io, tag "connections"; NULL: not charged */
     int64_t (*clock_ms)(void); /* the clock for the seconds above; NULL: the machine's */
     http_handler handler;

@@ -111,11 +111,12 @@ void http__answer_continue(http_exchange *e) {
 void http__answer_options(http_exchange *e, const char *allow) {
     char text[256];
     snprintf(text, sizeof text, "%s%s", allow,
-             *e->origin ? "Access-Control-Allow-Methods: GET, POST\r\n"
-                          "Access-Control-Allow-Headers: Authorization, Content-Type, X-Api-Key\r\n"
+             *e->origin ? "Access-Control-Allow-Methods: GET, POST, DELETE, OPTIONS\r\n"
+                          "Access-Control-Allow-Headers: Authorization, Content-Type, X-Api-Key, "
+                          "*\r\n"
                           "Access-Control-Max-Age: 600\r\n"
                         : "");
-    put_head(e, 204, NULL, text, 0);
+    put_head(e, *e->origin ? 200 : 204, NULL, text, 0);
     e->ended = true;
 }
 

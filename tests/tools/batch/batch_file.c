@@ -84,6 +84,7 @@ void batch_strip(json_t *body) {
     json_t *usage = json_object_get(body, "usage");
     json_object_del(body, "id");
     json_object_del(body, "created");
+    json_object_del(body, "timings");
     json_object_del(body, "created_at");
     json_object_del(usage, "prompt_tokens_details");
 }

@@ -97,7 +97,7 @@ static void lines_that_are_wrong_are_answered(void **state) {
          "\"stream\": true}}",
          "f", "a batch has no streams", 400},
         {"{\"custom_id\": \"g\", \"url\": \"/v1/completions\", \"body\": {\"prompt\": \"LONG\"}}",
-         "g", "the context has space for 128", 400},
+         "g", "context size of 128", 400},
         {"{\"custom_id\": 7, \"url\": \"/v1/completions\", BODY}", NULL,
          "line 12: 'custom_id' must be a string", 400},
         {"{\"custom_id\": \"\xff\", \"url\": \"/v1/completions\", BODY}", NULL,

@@ -365,13 +365,35 @@ static void other_pages_may_ask_where_they_are_named(void **state) {
     server_start(&(http_server_options){
         .connections = 4, .cors = "http://app.test", .keys = keys, .key_count = 2});
     answer a = ask(flight);
-    assert_int_equal(a.status, 204);
+    assert_int_equal(a.status, 200);
     assert_non_null(strstr(a.head, "\r\nAccess-Control-Allow-Origin: http://app.test\r\n"));
-    assert_non_null(strstr(a.head, "\r\nAccess-Control-Allow-Headers: Authorization"));
+    /* Clients add headers of their own; "*" is all but Authorization. */
+    assert_non_null(strstr(a.head, "\r\nAccess-Control-Allow-Headers: Authorization, Content-Type, "
+                                   "X-Api-Key, *\r\n"));
     a = ask("GET /hello HTTP/1.1\r\n" HOST "Origin: http://app.test\r\n\r\n");
     assert_non_null(strstr(a.head, "\r\nAccess-Control-Allow-Origin: http://app.test\r\n"));
     assert_int_equal(ask("GET /hello HTTP/1.1\r\n" HOST "Origin: http://b.test\r\n\r\n").status,
                      403);
+    server_stop();
+}
+
+static void pages_of_this_machine_may_ask(void **state) {
+    (void)state;
+    static const struct {
+        const char *origin;
+        int status;
+    } rows[] = {{"http://localhost", 200},         {"http://localhost:3000", 200},
+                {"http://127.0.0.1:3000", 200},    {"https://[::1]:8080", 200},
+                {"http://notlocalhost", 403},      {"http://localhost.example.com", 403},
+                {"http://127.0.0.1.test:80", 403}, {"http://localhost:80.test", 403}};
+    char text[256];
+    server_start(&(http_server_options){
+        .connections = 4, .cors = "localhost", .keys = keys, .key_count = 2});
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        snprintf(text, sizeof text, "GET /hello HTTP/1.1\r\n" HOST "Origin: %s\r\n\r\n",
+                 rows[i].origin);
+        assert_int_equal(ask(text).status, rows[i].status);
+    }
     server_stop();
 }
 
@@ -441,6 +463,7 @@ int main(void) {
         cmocka_unit_test(many_clients_at_once_are_all_answered),
         cmocka_unit_test(a_key_is_needed_where_there_are_keys),
         cmocka_unit_test(other_pages_may_ask_where_they_are_named),
+        cmocka_unit_test(pages_of_this_machine_may_ask),
         cmocka_unit_test(a_drain_answers_what_was_asked),
         cmocka_unit_test(a_stop_leaves_everybody),
         cmocka_unit_test(ticks_come_about_once_a_second),

@@ -22,7 +22,7 @@ static void words_of_llama_server_say_what_does_the_same(void **state) {
     } refused[] = {
         {"--reranking", NULL, "there is no reranking"},
         {"--api-key", "secret", "mnem serve has --api-key-file FILE"},
-        {"--slot-save-path", "x", "--swap FILE --keep-cache"},
+        {"--slot-save-path", "no/such", "must be a folder"},
         {"--ssl-key-file", "x", "no TLS"},
         {"--models-dir", "x", "start one server for each"},
         {"-n", "128", "requests set \"max_tokens\""},

@@ -115,6 +115,8 @@ static int check(const serve_options *o) {
         return tool_usage(
             "serve",
             "--keep-cache needs a swap file with a name: use --swap FILE, not --swap FOLDER");
+    if (o->slots && (stat(o->slots, &info) != 0 || !S_ISDIR(info.st_mode)))
+        return tool_usage("serve", "--slot-save-path '%s' must be a folder that exists", o->slots);
     return TOOL_OK;
 }
 
@@ -139,6 +141,7 @@ int serve_api_create(serve *s, void (*on_note)(void *context, const char *text))
                            .sampler = s->o->sampling,
                            .truncate = s->o->truncate,
                            .metrics_vllm = s->o->metrics == 1,
+                           .slot_folder = s->o->slots,
                            .on_note = on_note,
                            .body_bytes = SERVE_BODY_BYTES};
     options.sampler.dry_breakers = s->model.stage.breakers.of;
@@ -326,6 +329,8 @@ static const tool_option options[] = {
      .help = "maximum size of the swap file (default: 1G)"},
     {"keep-cache", 0, NULL, TOOL_VALUE_FLAG, AT(keep_cache),
      .help = "save the prefix cache in --swap FILE for the next start"},
+    {"slot-save-path", 0, "FOLDER", TOOL_VALUE_TEXT, AT(slots),
+     .help = "let clients save conversations to files in FOLDER and restore them (POST /slots/N)"},
     {"api-key-file", 0, "FILE", TOOL_VALUE_TEXT, AT(key_file), .path = TOOL_PATH_READ,
      .help = "require a key from clients: one of those in FILE, one per line"},
     {"no-auth", 0, NULL, TOOL_VALUE_FLAG, AT(no_auth),
@@ -333,7 +338,8 @@ static const tool_option options[] = {
     {"alias", 'a', "NAME", TOOL_VALUE_TEXT, AT(alias), .also = "served-model-name",
      .help = "model name for clients (default: the name of its file)"},
     {"cors", 0, "ORIGIN", TOOL_VALUE_TEXT, AT(cors),
-     .help = "allow requests from browser pages of ORIGIN (https://example.com, or * for all)"},
+     .help = "allow requests from browser pages of ORIGIN (https://example.com; localhost: of this "
+             "machine, any port; * for all)"},
     {"metrics-compat", 0, "NAMES", TOOL_VALUE_CHOICE, AT(metrics), .choices = "mnem vllm",
      .help =
          "names of the metrics in /metrics: mnem, or vllm: the same metrics also by vLLM's names "

@@ -26,9 +26,11 @@ bool ask_read(ask_form form, api_json *json, const ask_defaults *defaults, ask_r
                        .stream = ollama,
                        .counted = defaults->counts,
                        .tools_parallel = true,
+                       .slot = -1,
                        .salt = ""};
-    const bool fine = (!ollama || ask_read_options(&reader)) &&
-                      ask_read_fields(&reader, defaults->vocab) && readers[form](&reader);
+    const bool chat = form == ASK_CHAT || form == ASK_MESSAGES || form == ASK_OLLAMA_CHAT;
+    const bool fine = (!ollama || ask_read_options(&reader)) && ask_read_fields(&reader) &&
+                      readers[form](&reader) && (!chat || !a->messages || ask_take_begun(&reader));
     /* What was left out for lack of room looks like something else that is wrong. */
     if (json->full) error->status = 0;
     return api_json_check(json, error) && fine;

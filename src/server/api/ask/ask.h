@@ -23,6 +23,7 @@ enum {
     ASK_STOP_BYTES = 256, /* of each */
     ASK_CHOICES = 32,     /* answers to one request: prompts times n */
     ASK_BIASES = 512,
+    ASK_BIAS_TEXTS = 128,
     ASK_TOOLS = 128,
     ASK_NAME_BYTES = 64, /* of a tool */
 };
@@ -53,8 +54,12 @@ typedef struct ask_request {
     const char *model; /* as it was named; NULL: it wasn't */
 
     /* a chat's */
-    json_t *messages; /* NULL: not a chat */
-    json_t *tools;    /* NULL: none */
+    json_t *messages;  /* NULL: not a chat */
+    json_t *tools;     /* NULL: none */
+    const char *begun; /* the text that the answer goes on with: what the last message was, if it is
+                          the assistant's; NULL: none */
+    bool no_turn;      /* the prompt doesn't begin a turn of the assistant's */
+    bool verbose;      /* the prompt as text comes with the answer */
     ask_choice tool_choice;
     const char *tool_name; /* the one that must be called; NULL: any */
     bool tools_parallel;
@@ -75,6 +80,9 @@ typedef struct ask_request {
     ask_keep keep;
     bool echo; /* a text's answer begins with its prompt */
     int32_t n;
+    bool timings;   /* in each event of a stream */
+    bool lists_ids; /* the answer's ids come beside its text */
+    int32_t slot;   /* id_slot; -1: none */
     bool stream, usage, logprobs, ignore_end, truncate;
     int32_t top;
     const char *stop[ASK_STOPS];
@@ -86,6 +94,12 @@ typedef struct ask_request {
 
     mnem_sampler_options sampler; /* bias: below */
     mnem_logit_bias bias[ASK_BIASES];
+    /* Of each token of these texts; what bias has of one is overridden. */
+    struct {
+        const char *text;
+        float bias;
+    } bias_text[ASK_BIAS_TEXTS];
+    int32_t bias_texts;
     const char *breaker[MNEM_DRY_BREAKERS]; /* of DRY, beside those of sampler */
     int32_t breakers;                       /* -1: it has none of its own */
     bool seeded;
@@ -93,6 +107,7 @@ typedef struct ask_request {
     const char *ignored[ASK_IGNORED]; /* fields that the response says aren't supported */
     int32_t ignored_count;
 
+    float *adapter_scales; /* of all adapters; NULL: as the server's options say */
     bool no_sharing;
     const char *salt; /* "" for none */
     int32_t priority;
@@ -112,6 +127,14 @@ typedef struct ask_defaults {
 /* Whether tool_choice lets a tool be called. */
 bool ask_may_call(const ask_request *ask, const char *name);
 
+/* Whether a value of `prompt` is one prompt: a text, ids, or a list of both; not a list of prompts.
+ * The text of a part that isn't ids: a string, or llama.cpp's object with a `prompt_string`; one
+ * with media is returned as it is. */
+bool ask_is_one_prompt(const json_t *prompt);
+const json_t *ask_get_text(const json_t *part);
+/* One more bias; replaces: a second one for a token takes the place of the first, and else it is
+ * refused. */
+bool ask_add_bias(ask_request *ask, int32_t id, float bias, bool replaces, api_error *error);
 /* Ollama's keep_alive, of any body. */
 bool ask_read_keep(const json_t *root, ask_keep *keep, api_error *error);
 /* Whether a body asks for nothing but that the model goes. */

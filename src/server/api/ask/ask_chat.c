@@ -21,5 +21,6 @@ bool ask_read_chat(ask_reader *r) {
     return r->ask->messages && ask_refuse_known(r, refused) && ask_read_tokens(r, "max_tokens") &&
            ask_read_tokens(r, "max_completion_tokens") && ask_read_stop(r, "stop") &&
            ask_read_limit(r) && ask_read_tools(r, false) && ask_read_choice(r) &&
-           read_logprobs(r) && ask_read_arguments(r);
+           read_logprobs(r) && ask_read_arguments(r) &&
+           api_get_bool(r->root, "verbose", &r->ask->verbose, r->error);
 }

@@ -57,43 +57,95 @@ static bool read_wholes(ask_reader *r) {
     return true;
 }
 
-static bool add_bias(ask_reader *r, const char *id_text, const json_t *value, int32_t vocab) {
-    ask_request *ask = r->ask;
-    char *end;
-    const long id = strtol(id_text, &end, 10);
-    if (end == id_text || *end || id < 0 || id >= vocab)
-        return api_refuse(r->error, 400, "logit_bias",
-                          "the key '%.40s' of 'logit_bias' must be a token id from 0 to %d",
-                          id_text, vocab - 1);
-    if (!json_is_number(value) ||
-        !(json_number_value(value) >= -100 && json_number_value(value) <= 100))
-        return api_refuse(r->error, 400, "logit_bias",
-                          "the bias of token %ld in 'logit_bias' must be a number from -100 to 100",
-                          id);
-    for (int32_t i = 0; i < ask->sampler.bias_count; i++)
-        if (ask->bias[i].id == (int32_t)id)
-            return api_refuse(r->error, 400, "logit_bias",
-                              "'logit_bias' has two entries for token %ld; send one", id);
+bool ask_add_bias(ask_request *ask, int32_t id, float bias, bool replaces, api_error *error) {
+    for (int32_t i = 0; i < ask->sampler.bias_count; i++) {
+        if (ask->bias[i].id != id) continue;
+        if (replaces) {
+            ask->bias[i].bias = bias;
+            return true;
+        }
+        return api_refuse(error, 400, "logit_bias",
+                          "'logit_bias' has two entries for token %d; send one", id);
+    }
     if (ask->sampler.bias_count == ASK_BIASES)
-        return api_refuse(r->error, 400, "logit_bias",
+        return api_refuse(error, 400, "logit_bias",
                           "'logit_bias' has more than %d entries, the limit: send fewer",
                           ASK_BIASES);
-    ask->bias[ask->sampler.bias_count++] =
-        (mnem_logit_bias){(int32_t)id, (float)json_number_value(value)};
+    ask->bias[ask->sampler.bias_count++] = (mnem_logit_bias){id, bias};
     return true;
 }
 
-static bool read_biases(ask_reader *r, int32_t vocab) {
+/* A number, or false for what is never chosen. */
+static bool read_bias(ask_reader *r, const char *key, const json_t *value, float *bias) {
+    if (json_is_false(value)) {
+        *bias = -100;
+        return true;
+    }
+    *bias = (float)json_number_value(value);
+    if (json_is_number(value) && *bias >= -100 && *bias <= 100) return true;
+    return api_refuse(r->error, 400, "logit_bias",
+                      "the bias of token %.40s in 'logit_bias' must be a number from -100 to 100",
+                      key);
+}
+
+/* llama.cpp's: a text in place of an id means each of its tokens. */
+static bool add_bias_text(ask_reader *r, const char *text, float bias) {
+    ask_request *ask = r->ask;
+    if (ask->bias_texts == ASK_BIAS_TEXTS)
+        return api_refuse(r->error, 400, "logit_bias",
+                          "'logit_bias' has more than %d texts, the limit: send fewer",
+                          ASK_BIAS_TEXTS);
+    ask->bias_text[ask->bias_texts].text = text;
+    ask->bias_text[ask->bias_texts++].bias = bias;
+    return true;
+}
+
+static bool add_bias(ask_reader *r, const char *key, const json_t *value, bool replaces) {
+    char *end;
+    float bias;
+    const long id = strtol(key, &end, 10);
+    const bool flat = r->ask->form == ASK_COMPLETION || r->ask->form == ASK_INFILL;
+    if ((end == key || *end) && flat)
+        return read_bias(r, key, value, &bias) && add_bias_text(r, key, bias);
+    if (end == key || *end || id < 0 || id >= r->defaults->vocab)
+        return api_refuse(r->error, 400, "logit_bias",
+                          "the key '%.40s' of 'logit_bias' must be a token id from 0 to %d", key,
+                          r->defaults->vocab - 1);
+    return read_bias(r, key, value, &bias) &&
+           ask_add_bias(r->ask, (int32_t)id, bias, replaces, r->error);
+}
+
+/* llama.cpp's: a list of pairs of an id or a text and a bias. */
+static bool add_pairs(ask_reader *r, const json_t *biases) {
+    const json_t *pair;
+    size_t i;
+    json_array_foreach(biases, i, pair) {
+        const json_t *key = json_array_get(pair, 0), *value = json_array_get(pair, 1);
+        char number[24] = "";
+        if (json_is_integer(key))
+            snprintf(number, sizeof number, "%lld", (long long)json_integer_value(key));
+        if (!value || !(json_is_string(key) || *number))
+            return api_refuse(r->error, 400, "logit_bias",
+                              "element %zu (from 0) of 'logit_bias' must be a token id or a text, "
+                              "and its bias",
+                              i);
+        if (!add_bias(r, *number ? number : json_string_value(key), value, true)) return false;
+    }
+    return true;
+}
+
+static bool read_biases(ask_reader *r) {
     json_t *biases = api_get(r->root, "logit_bias"), *value;
     const char *id;
     if (!biases) return true;
+    r->ask->sampler.bias = r->ask->bias;
+    if (json_is_array(biases)) return add_pairs(r, biases);
     if (!json_is_object(biases))
         return api_refuse(r->error, 400, "logit_bias",
                           "'logit_bias' must be an object with token ids as keys");
     json_object_foreach(biases, id, value) {
-        if (!add_bias(r, id, value, vocab)) return false;
+        if (!add_bias(r, id, value, false)) return false;
     }
-    r->ask->sampler.bias = r->ask->bias;
     return true;
 }
 
@@ -181,11 +233,15 @@ static bool read_sharing(ask_reader *r) {
     return true;
 }
 
-bool ask_read_fields(ask_reader *r, int32_t vocab) {
-    int64_t n = 1;
-    if (!api_get_whole(r->root, "n", 1, ASK_CHOICES, &n, r->error)) return false;
+bool ask_read_fields(ask_reader *r) {
+    int64_t n = 1, slot = -1;
+    if (!api_get_whole(r->root, "n", 1, ASK_CHOICES, &n, r->error) ||
+        !api_get_whole(r->root, "id_slot", -1, INT32_MAX, &slot, r->error) ||
+        !api_get_bool(r->root, "timings_per_token", &r->ask->timings, r->error))
+        return false;
     r->ask->n = (int32_t)n;
-    return read_reals(r) && read_wholes(r) && read_biases(r, vocab) && read_breakers(r) &&
+    r->ask->slot = (int32_t)slot;
+    return read_reals(r) && read_wholes(r) && read_biases(r) && read_breakers(r) &&
            read_stream(r) && read_sharing(r) &&
            api_get_text(r->root, "model", &r->ask->model, r->error) &&
            api_get_bool(r->root, "ignore_eos", &r->ask->ignore_end, r->error);

@@ -35,7 +35,6 @@ static const struct {
     /* llama.cpp */
     {"chat_template", REFUSED, "--template FILE of mnem serve sets the chat template"},
     {"image_data", REFUSED, "send text only"},
-    {"lora", REFUSED, "mnem serve --lora FILE adds an adapter for all requests"},
     {"mirostat", REFUSED, "use 'temperature', 'top_p' or 'min_p'"},
     {"n_indent", REFUSED, "leave it out"},
     {"t_max_predict_ms", REFUSED, "use 'max_tokens'"},
@@ -62,7 +61,7 @@ static const struct {
     {"include_stop_str_in_output", REFUSED, "stop strings are never in the answer"},
     {"continue_final_message", REFUSED, "use /v1/completions with the rendered prompt"},
     {"use_beam_search", REFUSED, "use 'n' for several answers"},
-    {"add_generation_prompt", REFUSED_UNLESS_ONE, "it is always true; leave it out"},
+    {"add_generation_prompt", REFUSED_UNLESS_ONE, "it is always true here; leave it out"},
     {"skip_special_tokens", REFUSED_UNLESS_ONE, "control tokens are never in the answer"},
     {"length_penalty", LISTED_UNLESS_ONE, ""},
     /* OpenAI */
@@ -82,11 +81,13 @@ static bool is_meant(foreign_kind kind, const json_t *value) {
 
 /* Whether a protocol has that field itself. */
 static bool is_own(ask_form form, const char *name) {
-    static const char *const chat[] = {"options", "think", "keep_alive", NULL};
+    static const char *const chat[] = {"continue_final_message", "add_generation_prompt", NULL};
+    static const char *const ollama[] = {"options", "think", "keep_alive", NULL};
     static const char *const text[] = {"options", "think", "keep_alive", "raw", "system", NULL};
     static const char *const messages[] = {"system", NULL};
     const char *const *own = form == ASK_MESSAGES      ? messages
-                             : form == ASK_OLLAMA_CHAT ? chat
+                             : form == ASK_CHAT        ? chat
+                             : form == ASK_OLLAMA_CHAT ? ollama
                              : form == ASK_OLLAMA_TEXT ? text
                                                        : NULL;
     for (; own && *own; own++)

@@ -14,7 +14,7 @@ typedef struct ask_reader {
 
 /* ---- ask_fields.c ---- */
 /* How answers are chosen, streamed, and what they share. */
-bool ask_read_fields(ask_reader *reader, int32_t vocab);
+bool ask_read_fields(ask_reader *reader);
 bool ask_read_stop(ask_reader *reader, const char *name);
 /* The most tokens, under a name: -1: what the context leaves; 0, of texts: the prompt alone. */
 bool ask_read_tokens(ask_reader *reader, const char *name);
@@ -45,6 +45,8 @@ bool ask_read_foreign_limit(ask_reader *reader);
 /* ---- ask_message.c ---- */
 /* A chat's messages as templates take them; a new list. NULL: refused. */
 json_t *ask_make_messages(ask_reader *reader, const json_t *messages);
+/* An answer goes on with the last message where that is the assistant's text; it is taken out. */
+bool ask_take_begun(ask_reader *reader);
 /* The text of a content: a string, or parts of type text under one of two names. A new string;
  * NULL: refused. param names the content. */
 json_t *ask_make_content(ask_reader *reader, const json_t *content, const char *param);

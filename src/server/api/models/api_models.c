@@ -158,6 +158,8 @@ mnem_status api_slots_open(api *a) {
 
 void api_slots_close(api *a) {
     if (a->slot && !a->options.model_count) api_served_close(a->slot->served);
+    for (int32_t i = 0; a->slot && i < a->slots; i++)
+        api_free(&a->memory, a->slot[i].adapter_scales);
     free(a->slot);
     free(a->names);
 }
@@ -237,6 +239,7 @@ bool api_model_end(api *a, int32_t index) {
     mnem_scheduler_stats_get(slot->served->scheduler, &stats);
     api_stats_add(&slot->past, &stats);
     api_prompt_forget(a, slot->served);
+    api_seats_forget(a, slot->served);
     slot->served->slot = NULL;
     slot->served = NULL;
     slot->keep_seconds = 0;

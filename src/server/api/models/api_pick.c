@@ -17,12 +17,15 @@ static bool is_name(const char *listed, const char *name) {
     return !name[n] || strcmp(name + n, tag) == 0;
 }
 
-api_slot *api_find_model(const api *a, const char *name) {
-    if (a->slots == 1 && (!a->options.strict_model || !name)) return a->slot;
-    if (!name) return NULL;
+api_slot *api_listed(const api *a, const char *name) {
     for (int32_t i = 0; i < a->slots; i++)
         if (is_name(a->slot[i].listing.name, name)) return a->slot + i;
     return NULL;
+}
+
+api_slot *api_find_model(const api *a, const char *name) {
+    if (a->slots == 1 && (!a->options.strict_model || !name)) return a->slot;
+    return name ? api_listed(a, name) : NULL;
 }
 
 /* As many names as there is room for, behind what the message says. */

@@ -16,17 +16,31 @@ static void put_head(tell *t, const char *object) {
     api_format(&t->out, "{\"id\":\"%s\",\"object\":\"%s\",\"created\":%lld,\"model\":", t->id,
                object, (long long)t->created);
     api_quote(&t->out, t->model, strlen(t->model));
+    tell_put_fingerprint(t);
 }
 
 /* ---- as a stream ---- */
 
-/* Up to the delta's members. */
-static void begin_delta(tell_choice *c) {
+static void begin_event(tell_choice *c) {
     tell *t = c->tell;
     tell_event_begin(t, NULL);
     put_head(t, "chat.completion.chunk");
     api_format(&t->out, ",\"choices\":[{\"index\":%d,\"delta\":{", c->index);
-    if (!c->begun) api_say(&t->out, "\"role\":\"assistant\",");
+}
+
+/* The role, before anything else and together with it. */
+static void put_role(tell_choice *c) {
+    begin_event(c);
+    api_say(&c->tell->out,
+            "\"role\":\"assistant\",\"content\":null},\"logprobs\":null,\"finish_reason\":null}]}");
+    tell_event_end(c->tell);
+    c->begun = true;
+}
+
+/* Up to the delta's members. */
+static void begin_delta(tell_choice *c) {
+    if (!c->begun) put_role(c);
+    begin_event(c);
 }
 
 static void end_delta(tell_choice *c, const char *finish) {
@@ -43,6 +57,7 @@ static void end_delta(tell_choice *c, const char *finish) {
         api_format(&t->out, ",\"finish_reason\":\"%s\"}]", finish);
     else
         api_say(&t->out, ",\"finish_reason\":null}]");
+    if (t->timings_each || (finish && !t->usage)) tell_put_timings(c);
     if (finish) tell_put_mnem(t);
     api_say(&t->out, "}");
     tell_event_end(t);
@@ -115,6 +130,7 @@ static void put_end(tell *t) {
         put_head(t, "chat.completion.chunk");
         api_say(&t->out, ",\"choices\":[],");
         tell_put_usage(t);
+        tell_put_timings(t->choice);
         api_say(&t->out, "}");
         tell_event_end(t);
     }
@@ -149,6 +165,16 @@ static void put_choice(tell_choice *c) {
     api_format(&t->out, ",\"finish_reason\":\"%s\"}", finish_text(c));
 }
 
+/* As llama.cpp has it: what the answer was made from. */
+static void put_verbose(tell *t) {
+    if (!t->settings.length) return;
+    api_say(&t->out, ",\"__verbose\":{\"prompt\":");
+    api_quote(&t->out, t->choice->prompt.bytes, t->choice->prompt.length);
+    api_say(&t->out, ",\"generation_settings\":{");
+    api_put(&t->out, t->settings.bytes, t->settings.length);
+    api_say(&t->out, "}}");
+}
+
 static void put_whole(tell *t) {
     put_head(t, "chat.completion");
     api_say(&t->out, ",\"choices\":[");
@@ -158,6 +184,8 @@ static void put_whole(tell *t) {
     }
     api_say(&t->out, "],");
     tell_put_usage(t);
+    tell_put_timings(t->choice);
+    put_verbose(t);
     tell_put_mnem(t);
     api_say(&t->out, "}");
 }

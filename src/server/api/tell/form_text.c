@@ -8,6 +8,7 @@ static void put_head(tell *t) {
                "{\"id\":\"%s\",\"object\":\"text_completion\",\"created\":%lld,\"model\":", t->id,
                (long long)t->created);
     api_quote(&t->out, t->model, strlen(t->model));
+    tell_put_fingerprint(t);
 }
 
 static const char *finish_text(const tell_choice *c) {
@@ -47,6 +48,7 @@ static void put_chunk(tell_choice *c, const char *bytes, size_t n) {
     api_say(&t->out, ",\"choices\":[");
     put_choice(c, bytes, n);
     api_say(&t->out, "]");
+    if (t->timings_each) tell_put_timings(c);
     if (c->finish != TELL_OPEN) tell_put_mnem(t);
     api_say(&t->out, "}");
     tell_event_end(t);
@@ -70,6 +72,7 @@ static void put_end(tell *t) {
         put_head(t);
         api_say(&t->out, ",\"choices\":[],");
         tell_put_usage(t);
+        tell_put_timings(t->choice);
         api_say(&t->out, "}");
         tell_event_end(t);
     }
@@ -85,6 +88,7 @@ static void put_whole(tell *t) {
     }
     api_say(&t->out, "],");
     tell_put_usage(t);
+    tell_put_timings(t->choice);
     tell_put_mnem(t);
     api_say(&t->out, "}");
 }
@@ -94,26 +98,17 @@ const tell_form tell_form_text = {
 
 /* ---- /completion ---- */
 
-/* n tokens; so many of them took so many milliseconds. */
-static void put_rate(api_text *out, const char *of, int32_t n, int32_t timed, double ms) {
-    const bool known = timed > 0 && ms > 0;
-    api_format(out, "\"%s_n\":%d,\"%s_ms\":%.3f,\"%s_per_token_ms\":%.3f,\"%s_per_second\":%.3f",
-               of, n, of, ms, of, known ? ms / timed : 0, of, known ? 1e3 * timed / ms : 0);
+/* Whether a limit of the context ended it, or cut its prompt. */
+static bool is_truncated(const tell_choice *c) {
+    const tell *t = c->tell;
+    const bool asked = t->limit && c->tokens >= t->limit;
+    return t->truncated || (c->finish == TELL_LENGTH && !asked && !t->no_answer);
 }
 
-/* As llama.cpp has them. A prompt's time is up to the first token, with any wait for its turn; that
- * token is part of it, so that the others have the time after it. */
-static void put_timings(const tell_choice *c) {
-    const tell *t = c->tell;
-    api_text *out = &c->tell->out;
-    const int32_t cached = t->choices > 1 ? 0 : t->cached_tokens,
-                  prompt = t->prompt_tokens - cached;
-    const double prompt_ms = c->tokens > 0 ? c->first_ms - t->begin_ms : 0;
-    api_format(out, ",\"timings\":{\"cache_n\":%d,", cached);
-    put_rate(out, "prompt", prompt, prompt, prompt_ms);
-    api_say(out, ",");
-    put_rate(out, "predicted", c->tokens, c->tokens - 1, c->last_ms - c->first_ms);
-    api_say(out, "}");
+static void put_list(api_text *out, const char *name, const api_text *list) {
+    api_format(out, ",\"%s\":[", name);
+    api_put(out, list->bytes, list->length);
+    api_say(out, "]");
 }
 
 static void put_flat_end(tell_choice *c) {
@@ -122,14 +117,26 @@ static void put_flat_end(tell_choice *c) {
     static const char *const types[] = {
         [TELL_OPEN] = "none",    [TELL_STOP] = "eos",  [TELL_STOPPED] = "word",
         [TELL_LENGTH] = "limit", [TELL_CALLS] = "eos", [TELL_FAILED] = "none"};
-    api_format(out, ",\"stop\":%s,\"tokens_predicted\":%d,\"tokens_evaluated\":%d",
-               c->finish == TELL_OPEN ? "false" : "true", c->tokens, t->prompt_tokens);
-    if (c->finish == TELL_OPEN) return;
+    api_format(out, ",\"stop\":%s,\"id_slot\":%d,\"tokens_predicted\":%d,\"tokens_evaluated\":%d",
+               c->finish == TELL_OPEN ? "false" : "true", t->slot, c->tokens, c->prompt_tokens);
+    put_list(out, "tokens", &c->ids);
+    c->ids.length = 0;
+    if (c->finish == TELL_OPEN) {
+        if (t->timings_each) tell_put_timings(c);
+        return;
+    }
     api_format(out, ",\"stop_type\":\"%s\",\"stopping_word\":", types[c->finish]);
     api_quote(out, c->stopped_by ? c->stopped_by : "", c->stopped_by ? strlen(c->stopped_by) : 0);
-    api_format(out, ",\"tokens_cached\":%d,\"model\":", t->cached_tokens);
+    api_format(out, ",\"has_new_line\":%s,\"truncated\":%s,\"tokens_cached\":%d,\"model\":",
+               c->has_line ? "true" : "false", is_truncated(c) ? "true" : "false",
+               t->cached_tokens);
     api_quote(out, t->model, strlen(t->model));
-    put_timings(c);
+    api_say(out, ",\"prompt\":");
+    api_quote(out, c->prompt.bytes, c->prompt.length);
+    api_say(out, ",\"generation_settings\":{");
+    api_put(out, t->settings.bytes, t->settings.length);
+    api_say(out, "}");
+    tell_put_timings(c);
     tell_put_mnem(t);
 }
 
@@ -148,6 +155,7 @@ static void put_flat(tell_choice *c, const char *bytes, size_t n) {
 
 static void put_flat_text(tell_choice *c, bool thought, const char *bytes, size_t n) {
     (void)thought;
+    c->has_line = c->has_line || memchr(bytes, '\n', n);
     if (!c->tell->stream) {
         api_put(&c->text, bytes, n);
         return;

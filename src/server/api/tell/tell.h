@@ -61,12 +61,17 @@ typedef struct tell_choice {
     bool whole_text;      /* the prompt was a text: a space that its tokens begin with is no part */
     api_text logs;        /* of tokens whose text isn't told yet: tell_log */
     int32_t tokens;
-    double first_ms, last_ms; /* when its first token came, and its last so far */
+    int32_t prompt_tokens;
+    bool has_line;            /* its text has a line's end */
+    double now_ms;            /* when the next token was chosen; set before tell_token */
+    double first_ms, last_ms; /* when its first token was, and its last so far */
     tell_finish finish;
     const char *stopped_by; /* of TELL_STOPPED */
     bool ended;             /* by one of the tell's ends */
     /* Kept where a protocol needs them again, or answers whole. */
     api_text text, thought, call_list;
+    api_text ids;          /* of tokens, as members of a list; of /completion */
+    api_text prompt;       /* its text; of /completion, or where it is asked for */
     api_text log_lists[4]; /* of a chat the first: its entries; of a text one for each member */
     char call_id[TELL_ID];
     int32_t items;     /* of /v1/responses and /v1/messages: parts that have begun */
@@ -98,6 +103,12 @@ typedef struct tell {
     double begin_ms; /* when tell_init was called; of a clock that only goes forward */
     bool stream, usage, logprobs, thinks, in_thought;
     bool no_answer;                 /* no token is told */
+    bool timings_each;              /* in each event, not in the last alone */
+    bool lists_ids;                 /* of tokens, in a whole answer of /completion */
+    bool truncated;                 /* the prompt was cut */
+    int32_t limit, context;         /* tokens: asked for (0: no number), of a conversation */
+    int32_t slot;                   /* id_slot, as it was asked for; -1: it wasn't */
+    api_text settings;              /* of /completion: what the answers are chosen with */
     bool must_call;                 /* an answer without a call is none */
     bool begun;                     /* something was written */
     const call_format *call_format; /* NULL: answers call nothing */
@@ -124,6 +135,12 @@ const tell_form *tell_form_of(ask_form protocol);
 /* tell has all that answers share; false: there is no room for so many. fini is needed in any case.
  */
 bool tell_init(tell *tell, api_memory *memory, int32_t choices);
+/* After tell_init, for /completion: what its answers are chosen with, and an answer's prompt as
+ * text. */
+void tell_set_settings(tell *tell, const ask_request *ask);
+void tell_set_prompt(tell_choice *choice, const int32_t *ids, int32_t n);
+/* Members of an object. */
+void tell_put_sampler(api_text *out, const mnem_sampler_options *options);
 /* Something didn't fit in memory: what is out isn't whole. */
 bool tell_failed(const tell *tell);
 /* A token of the prompt, before all others; first: it has no logprob. */

@@ -115,9 +115,10 @@ bool tell_token(tell_choice *c, const mnem_request_token *token) {
     if (c->ended) return false;
     const mnem_text piece = token->end ? (mnem_text){0} : text_of(t, token->id);
     if (t->no_answer) return true;
-    c->last_ms = tell_now_ms();
+    c->last_ms = c->now_ms;
     if (c->tokens++ == 0) c->first_ms = c->last_ms;
     if (t->logprobs) tell_log_add(c, token, false);
+    if (t->lists_ids) api_format(&c->ids, c->ids.length ? ",%d" : "%d", token->id);
     if (piece.length) join(c, piece.bytes, piece.length);
     if (c->held.length == 0) return true;
     /* Calls are whole, and one that is required comes. */
@@ -168,17 +169,18 @@ void tell_end(tell_choice *c, tell_finish finish) {
 
 /* ---- a tell's life ---- */
 
-enum { TEXTS = 5 + 4 };
+enum { OWN = 7, TEXTS = OWN + 4 };
 static void texts_of(tell_choice *c, api_text *texts[TEXTS]) {
-    api_text *const own[] = {&c->held, &c->logs, &c->text, &c->thought, &c->call_list};
-    for (int i = 0; i < 5; i++) texts[i] = own[i];
-    for (int i = 0; i < 4; i++) texts[5 + i] = &c->log_lists[i];
+    api_text *const own[OWN] = {&c->held,      &c->logs, &c->text,  &c->thought,
+                                &c->call_list, &c->ids,  &c->prompt};
+    for (int i = 0; i < OWN; i++) texts[i] = own[i];
+    for (int i = 0; i < 4; i++) texts[OWN + i] = &c->log_lists[i];
 }
 
 bool tell_init(tell *t, api_memory *memory, int32_t choices) {
     t->begin_ms = tell_now_ms();
     api_text *texts[TEXTS];
-    t->memory = t->out.memory = memory;
+    t->memory = t->out.memory = t->settings.memory = memory;
     t->choice = api_alloc(memory, (size_t)choices * sizeof *t->choice);
     if (!t->choice) return false;
     t->choices = t->choices_open = choices;
@@ -203,6 +205,7 @@ void tell_fini(tell *t) {
     }
     if (t->memory) api_free(t->memory, t->choice);
     if (t->memory) api_text_fini(&t->out);
+    if (t->memory) api_text_fini(&t->settings);
     call_texts_fini(&t->call_texts);
     if (t->unsupported.memory) api_text_fini(&t->unsupported);
     *t = (tell){0};
@@ -210,7 +213,7 @@ void tell_fini(tell *t) {
 
 bool tell_failed(const tell *t) {
     api_text *texts[TEXTS];
-    bool failed = t->out.failed || t->unsupported.failed;
+    bool failed = t->out.failed || t->unsupported.failed || t->settings.failed;
     for (int32_t i = 0; i < t->choices; i++) {
         texts_of(&t->choice[i], texts);
         for (int k = 0; k < TEXTS; k++) failed = failed || texts[k]->failed;

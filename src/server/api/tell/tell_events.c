@@ -33,6 +33,30 @@ void tell_put_mnem(tell *t) {
     api_say(&t->out, "]}");
 }
 
+void tell_put_fingerprint(tell *t) {
+    api_format(&t->out, ",\"system_fingerprint\":\"b%s-mnem\"", mnem_version());
+}
+
+/* n tokens; so many of them took so many milliseconds. */
+static void put_rate(api_text *out, const char *of, int32_t n, int32_t timed, double ms) {
+    const bool known = timed > 0 && ms > 0;
+    api_format(out, "\"%s_n\":%d,\"%s_ms\":%.15g,\"%s_per_token_ms\":%.15g,\"%s_per_second\":%.15g",
+               of, n, of, ms, of, known ? ms / timed : 0, of, known ? 1e3 * timed / ms : 0);
+}
+
+void tell_put_timings(const tell_choice *c) {
+    const tell *t = c->tell;
+    api_text *out = &c->tell->out;
+    const int32_t cached = t->choices > 1 ? 0 : t->cached_tokens,
+                  prompt = c->prompt_tokens - cached;
+    const double prompt_ms = c->tokens > 0 ? c->first_ms - t->begin_ms : 0;
+    api_format(out, ",\"timings\":{\"cache_n\":%d,", cached);
+    put_rate(out, "prompt", prompt, prompt, prompt_ms);
+    api_say(out, ",");
+    put_rate(out, "predicted", c->tokens, c->tokens - 1, c->last_ms - c->first_ms);
+    api_say(out, "}");
+}
+
 int32_t tell_tokens(const tell *t) {
     int32_t tokens = 0;
     for (int32_t i = 0; i < t->choices; i++) tokens += t->choice[i].tokens;

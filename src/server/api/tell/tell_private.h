@@ -34,6 +34,12 @@ bool tell_call_is_whole(const tell_choice *choice);
 /* A member "mnem" behind a comma, where there is something to say: what of the schemas of tools
  * isn't held to. */
 void tell_put_mnem(tell *tell);
+/* A member "timings" behind a comma, as llama.cpp has it: of a choice so far. A prompt's time is up
+ * to the first token, with any wait for its turn; that token is part of it, so that the others have
+ * the time after it. */
+void tell_put_timings(const tell_choice *choice);
+/* A member "system_fingerprint" behind a comma: of the version. */
+void tell_put_fingerprint(tell *tell);
 /* {"prompt_tokens": ..} of all choices. */
 void tell_put_usage(tell *tell);
 int32_t tell_tokens(const tell *tell);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CHECK(condition)                                                                           \
     do {                                                                                           \
@@ -149,10 +150,40 @@ mnem_status mnem_scheduler_call(mnem_scheduler *s, int32_t sequences,
                                 void *context) {
     fake_serve *fake = s->fake;
     if (fake->submit != MNEM_OK) return fake->submit;
-    CHECK(sequences == 1 && !fake->call[s->index].function);
+    CHECK(sequences <= 1 && !fake->call[s->index].function);
     fake->call[s->index].function = function;
     fake->call[s->index].context = context;
     return MNEM_OK;
+}
+
+/* A file of a conversation is its ids; a cache has what ran last. */
+mnem_status mnem_scheduler_prefix_save(mnem_scheduler *s, uint64_t tree, const int32_t *ids,
+                                       int32_t count, int fd, int32_t *tokens) {
+    (void)s;
+    (void)tree;
+    *tokens = count;
+    if (scheduler.fake->embed != MNEM_OK) return scheduler.fake->embed;
+    const size_t bytes = (size_t)count * sizeof *ids;
+    return write(fd, ids, bytes) == (ssize_t)bytes ? MNEM_OK : MNEM_IO;
+}
+
+mnem_status mnem_scheduler_prefix_load(mnem_scheduler *s, uint64_t tree, int fd, int32_t *ids,
+                                       int32_t capacity, int32_t *tokens) {
+    (void)s;
+    (void)tree;
+    if (scheduler.fake->embed != MNEM_OK) return scheduler.fake->embed;
+    const ssize_t bytes = read(fd, ids, (size_t)capacity * sizeof *ids);
+    *tokens = bytes > 0 ? (int32_t)((size_t)bytes / sizeof *ids) : 0;
+    return bytes > 0 ? MNEM_OK : MNEM_BAD_FILE;
+}
+
+mnem_status mnem_scheduler_prefix_drop(mnem_scheduler *s, uint64_t tree, const int32_t *ids,
+                                       int32_t count, int32_t *tokens) {
+    (void)s;
+    (void)tree;
+    (void)ids;
+    *tokens = count;
+    return count ? MNEM_OK : MNEM_NOT_READY;
 }
 
 mnem_status mnem_engine_embed(mnem_engine *engine, const mnem_embed_text *texts, int32_t count,
@@ -197,6 +228,12 @@ int32_t mnem_scheduler_slots_get(const mnem_scheduler *s, mnem_scheduler_slot *s
     for (int32_t i = 0; i < 2 && i < max; i++)
         slots[i] = (mnem_scheduler_slot){.state = i ? MNEM_SLOT_GENERATING : MNEM_SLOT_FREE};
     return 2;
+}
+
+/* None: it has no adapters. */
+mnem_engine *mnem_scheduler_engine(const mnem_scheduler *s) {
+    (void)s;
+    return NULL;
 }
 
 void mnem_scheduler_stats_get(const mnem_scheduler *s, mnem_scheduler_stats *stats) {
@@ -433,14 +470,17 @@ void fake_open(const api_options *options, fake_serve *fake) {
     fake_open_with(options, 256, fake);
 }
 
-void fake_open_with(const api_options *options, int32_t context, fake_serve *fake) {
-    static const char path[] = MNEM_TEST_DATA "/../../models/mnem-kjv-5m-q8_0.gguf";
-    api_options o = *options;
+void fake_make(int32_t context, fake_serve *fake) {
     *fake = (fake_serve){.context = context, .end_after = true, .key = -1};
     CHECK(mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = 256 << 20}, &fake->ledger) ==
           MNEM_OK);
-    CHECK(mnem_model_open(path, &fake->model) == MNEM_OK);
+    CHECK(mnem_model_open(FAKE_MODEL, &fake->model) == MNEM_OK);
     CHECK(mnem_tokenizer_create(fake->model, &fake->tokenizer) == MNEM_OK);
+}
+
+void fake_open_with(const api_options *options, int32_t context, fake_serve *fake) {
+    api_options o = *options;
+    fake_make(context, fake);
     o.ledger = fake->ledger;
     o.model = fake->model;
     o.tokenizer = fake->tokenizer;
@@ -450,11 +490,14 @@ void fake_open_with(const api_options *options, int32_t context, fake_serve *fak
     api_begin(fake->api, &server, &scheduler, fake->context);
 }
 
-void fake_close(fake_serve *fake) {
+void fake_end(fake_serve *fake) {
     fake_leave(fake);
     while (fake_step(fake)) {
     }
     api_destroy(fake->api);
+}
+
+void fake_drop(fake_serve *fake) {
     for (int i = 0; i < FAKE_REQUESTS; i++) free(fake->request[i].prompt);
     free(fake->answer.body);
     free(fake->script_text);
@@ -462,4 +505,9 @@ void fake_close(fake_serve *fake) {
     mnem_tokenizer_destroy(fake->tokenizer);
     mnem_model_close(fake->model);
     mnem_ledger_destroy(fake->ledger);
+}
+
+void fake_close(fake_serve *fake) {
+    fake_end(fake);
+    fake_drop(fake);
 }

@@ -32,7 +32,7 @@ typedef struct serve_options {
     tool_texts breakers;
     tool_template_asked template;
     int32_t pooling; /* mnem_pooling, of embeddings */
-    const char *host, *parallel, *swap, *key_file, *alias, *cors;
+    const char *host, *parallel, *swap, *key_file, *alias, *cors, *slots;
     const char *models; /* a list of several */
     int32_t port, queue, wait;
     uint64_t swap_max;

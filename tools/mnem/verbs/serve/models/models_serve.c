@@ -279,6 +279,8 @@ static void tell_monitor(const models_all *v) {
         sum.prompt_tokens += one.prompt_tokens;
         sum.steps += one.steps;
         sum.tokens_per_s += one.tokens_per_s;
+        if (sum.step_seconds_last < one.step_seconds_last)
+            sum.step_seconds_last = one.step_seconds_last;
         if (sum.page_bytes < one.page_bytes) sum.page_bytes = one.page_bytes;
     }
     tool_monitor_scheduler(&sum);
@@ -354,6 +356,7 @@ static int make_api(models_all *v) {
                            .waiting_most = s->o->queue,
                            .truncate = s->o->truncate,
                            .metrics_vllm = s->o->metrics == 1,
+                           .slot_folder = s->o->slots,
                            .on_note = s->model.stage.args->quiet ? NULL : serve_on_note,
                            .body_bytes = SERVE_BODY_BYTES};
     s->budget_bytes = tool_budget_bytes(s->model.stage.ledger);
