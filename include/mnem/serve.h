@@ -159,10 +159,13 @@ typedef struct mnem_request {
     bool no_sharing;  /* neither uses nor provides shared pages */
     int32_t priority; /* higher values first; equal ones by age */
     /* All are called on run's thread. on_token cancels the request by returning false. on_end is
-     * called exactly once, after all others; on_event may be NULL. */
+     * called exactly once, after all others; on_event and on_prompt may be NULL. on_prompt gives
+     * the number of prompt tokens in pages: first those that were cached, then the number after
+     * each step, up to all of them before the first token. */
     bool (*on_token)(void *context, const mnem_request_token *token);
     void (*on_end)(void *context, const mnem_request_result *result);
     void (*on_event)(void *context, uint64_t request, mnem_request_event event);
+    void (*on_prompt)(void *context, int32_t tokens, int32_t cached);
     void *context;
 } mnem_request;
 

@@ -111,6 +111,7 @@ static void begin(mnem_scheduler *s, mnem__request *r, mnem__lane *lane, int32_t
     if (!q->no_sharing) s->now.prefix_queries += (uint64_t)q->prompt_tokens;
     mnem__event_request(MNEM__PHASE_BEGUN, r->number);
     if (q->on_event) q->on_event(q->context, r->number, MNEM_EVENT_STARTED);
+    if (q->on_prompt) q->on_prompt(q->context, n, n);
 }
 
 typedef enum outcome { BEGUN, LATER, NO_ROOM } outcome;

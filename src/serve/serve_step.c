@@ -378,6 +378,19 @@ static bool chooses(const mnem_step_part *part) {
     return part->first_logits < part->n;
 }
 
+/* How far the prompts of a step have come. Over ranks only for those whose token is chosen: others
+ * may have left their lane meanwhile. */
+static void tell_prompts(const mnem_scheduler *s, const mnem__flight *f) {
+    for (int32_t i = 0; i < f->count; i++) {
+        const mnem__lane *lane = f->part_lane[i];
+        const mnem__request *r = lane->request;
+        if (s->flights_most > 1 && !chooses(&f->parts[i])) continue;
+        if (!r || r->chosen > 0 || !r->asked.on_prompt) continue;
+        const int32_t tokens = (int32_t)(f->parts[i].ids - lane->ids) + f->parts[i].n;
+        r->asked.on_prompt(r->asked.context, tokens, r->cached_tokens);
+    }
+}
+
 /* One that can't be begun, since others are under way, is begun when they have landed. */
 static void take_off(mnem_scheduler *s, const crowd *c) {
     mnem__flight *f = next_flight(s);
@@ -401,6 +414,7 @@ static void land(mnem_scheduler *s) {
     const mnem_status status = f->ended ? MNEM_OK : mnem_engine_step_end(s->engine);
     int32_t kept = 0;
     if (status == MNEM_OK) learn(s, f, f->ended ? f->seconds : mnem__seconds() - f->start);
+    if (status == MNEM_OK) tell_prompts(s, f);
     for (int32_t i = 0; i < f->count; i++) {
         if (!chooses(&f->parts[i])) continue;
         f->part_lane[i]->flies = false;

@@ -1,7 +1,9 @@
 """A pytest plugin: lets pass what llama.cpp's server tests expect of the words and the token counts of
-their own model, so that the rest of such a test is checked with another model. Texts that a grammar
+their own model, so that the rest of such a test is checked with another model; skips tests of large models. Texts that a grammar
 or a schema determines are compared all the same."""
 import os
+
+import pytest
 
 COUNTS = {"n_prompt", "n_token_output", "n_tokens"}
 WORDS = {"re_content"}
@@ -23,6 +25,9 @@ class Anything(int):
 
 
 def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.skip(reason="a large model that must be downloaded"))
     if not os.environ.get("PEER_WORDS"):
         return
     for item in items:

@@ -149,12 +149,49 @@ static void false_ends_the_telling(void **state) {
     serve_close(b);
 }
 
+/* ---- how far prompts are ---- */
+
+typedef struct walked {
+    int calls;
+    int32_t first, last, cached;
+    bool backwards;
+} walked;
+static walked walk;
+
+static void walk_on(void *context, int32_t tokens, int32_t cached) {
+    walked *w = &walk;
+    (void)context;
+    w->backwards = w->backwards || (w->calls && tokens <= w->last) || tokens < cached;
+    if (w->calls++ == 0) w->first = tokens;
+    w->last = tokens;
+    w->cached = cached;
+}
+
+/* Step by step, from what was cached up to all. */
+static void steps_of_a_prompt_are_told(void **state) {
+    serve_bench *b = *state;
+    serve_open(b, 2, 0, (mnem_scheduler_options){0});
+    for (int i = 0; i < 2; i++) {
+        serve_ask *a = serve_request(b, 0, 1, 200, 4);
+        walk = (walked){0};
+        a->request.on_prompt = walk_on;
+        must(serve_submit(b, a));
+        serve_run(b->scheduler, 100);
+        assert_int_equal(walk.first, i ? 199 : 0);
+        assert_int_equal(walk.last, 200);
+        assert_int_equal(walk.cached, i ? 199 : 0);
+        assert_true(walk.calls >= 2 && !walk.backwards);
+    }
+    serve_close(b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_of_a_prompt_is_told),
         cmocka_unit_test(one_token_has_nothing_to_tell),
         cmocka_unit_test(a_request_set_aside_goes_on_where_it_was),
         cmocka_unit_test(false_ends_the_telling),
+        cmocka_unit_test(steps_of_a_prompt_are_told),
     };
     return cmocka_run_group_tests(tests, serve_set_up, serve_tear_down);
 }

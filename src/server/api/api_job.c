@@ -64,6 +64,17 @@ void api_on_event(void *context, uint64_t request, mnem_request_event event) {
     if (wake) http_server_wake(a->server);
 }
 
+void api_on_prompt(void *context, int32_t tokens, int32_t cached) {
+    api_answer *answer = context;
+    api *a = answer->job->api;
+    pthread_mutex_lock(&a->lock);
+    const int32_t at = answer->steps < API_STEPS ? answer->steps++ : API_STEPS - 1;
+    answer->progress[at] = (api_progress){tokens, cached, tell_now_ms()};
+    const bool wake = api_note(a, &answer->job->owner);
+    pthread_mutex_unlock(&a->lock);
+    if (wake) http_server_wake(a->server);
+}
+
 /* ---- what goes out ---- */
 
 static void cancel(api_job *job) {
@@ -200,9 +211,22 @@ static void tell_tokens_of(api_job *job, api_answer *answer) {
     }
 }
 
+static void tell_steps_of(api_job *job, api_answer *answer) {
+    api_progress steps[API_STEPS];
+    pthread_mutex_lock(&job->api->lock);
+    const int32_t n = answer->steps;
+    memcpy(steps, answer->progress, (size_t)n * sizeof *steps);
+    answer->steps = 0;
+    pthread_mutex_unlock(&job->api->lock);
+    for (int32_t i = 0; i < n; i++)
+        tell_progress(&job->tell.choice[answer->index], steps[i].tokens, steps[i].cached,
+                      steps[i].ms);
+}
+
 static void go_on_answer(api_job *job, api_answer *answer, api_error *error) {
     tell_choice *choice = &job->tell.choice[answer->index];
     if (answer->told_end) return;
+    if (!job->over) tell_steps_of(job, answer);
     if (!job->over) tell_tokens_of(job, answer);
     pthread_mutex_lock(&job->api->lock);
     if (job->over) answer->count = 0;

@@ -89,6 +89,12 @@ typedef struct api_ring_token {
     bool end;
 } api_ring_token;
 
+enum { API_STEPS = 16 };
+typedef struct api_progress {
+    int32_t tokens, cached;
+    double ms; /* by tell_now_ms */
+} api_progress;
+
 struct api_job;
 /* One answer of a request, as the scheduler sees it. */
 typedef struct api_answer {
@@ -100,6 +106,10 @@ typedef struct api_answer {
     char *ring; /* [room] of stride bytes */
     uint32_t room, first, count;
     size_t stride;
+    /* How much of the prompt is there, after each step that isn't told yet; where there are many,
+     * the last one replaces those before. */
+    api_progress progress[API_STEPS];
+    int32_t steps;
     bool ended, slow;
     mnem_request_end end;
     int32_t cached_tokens;
@@ -270,6 +280,7 @@ bool api_check_loaded(const api *a, api_error *error);
 bool api_on_token(void *context, const mnem_request_token *token);
 void api_on_end(void *context, const mnem_request_result *result);
 void api_on_event(void *context, uint64_t request, mnem_request_event event);
+void api_on_prompt(void *context, int32_t tokens, int32_t cached);
 /* Ends with an error: a status, or an event where a status is out already. */
 void api_job_fail(api_job *job, const api_error *error);
 void api_job_gone(api_job *job);

@@ -83,6 +83,7 @@ static bool set_tell(api *a, api_job *job, const ask_request *ask, const api_pro
                 .no_answer = ask->no_answer,
                 .must_call = calls && ask->tool_choice == ASK_TOOL_REQUIRED,
                 .timings_each = ask->timings,
+                .progress = ask->progress && ask->stream,
                 .lists_ids = ask->lists_ids,
                 .limit = ask->tokens,
                 .context = m->context,
@@ -241,6 +242,7 @@ static bool submit(api *a, api_job *job, const ask_request *ask, const api_promp
                             .on_token = api_on_token,
                             .on_end = api_on_end,
                             .on_event = api_on_event};
+    if (ask->progress || ask->timings) request.on_prompt = api_on_prompt;
     if (!ask->seeded) request.sampler.seed = api_random(a);
     for (int32_t i = 0; i < job->answers; i++) {
         api_answer *answer = &job->answer[i];

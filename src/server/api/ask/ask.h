@@ -81,6 +81,7 @@ typedef struct ask_request {
     bool echo; /* a text's answer begins with its prompt */
     int32_t n;
     bool timings;   /* in each event of a stream */
+    bool progress;  /* a stream says how far the prompt has come */
     bool lists_ids; /* the answer's ids come beside its text */
     int32_t slot;   /* id_slot; -1: none */
     bool stream, usage, logprobs, ignore_end, truncate;

@@ -237,7 +237,8 @@ bool ask_read_fields(ask_reader *r) {
     int64_t n = 1, slot = -1;
     if (!api_get_whole(r->root, "n", 1, ASK_CHOICES, &n, r->error) ||
         !api_get_whole(r->root, "id_slot", -1, INT32_MAX, &slot, r->error) ||
-        !api_get_bool(r->root, "timings_per_token", &r->ask->timings, r->error))
+        !api_get_bool(r->root, "timings_per_token", &r->ask->timings, r->error) ||
+        !api_get_bool(r->root, "return_progress", &r->ask->progress, r->error))
         return false;
     r->ask->n = (int32_t)n;
     r->ask->slot = (int32_t)slot;

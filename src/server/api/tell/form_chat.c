@@ -70,6 +70,15 @@ static void stream_text(tell_choice *c, bool thought, const char *bytes, size_t 
     end_delta(c, NULL);
 }
 
+static void put_progress(tell_choice *c) {
+    if (!c->begun) put_role(c);
+    begin_event(c);
+    api_say(&c->tell->out, "},\"logprobs\":null,\"finish_reason\":null}]");
+    tell_put_progress(c);
+    api_say(&c->tell->out, "}");
+    tell_event_end(c->tell);
+}
+
 /* ---- calls: an id, which counts all of the answer's ---- */
 
 static void put_begin_of_call(tell_choice *c, const char *name, size_t n, api_text *out) {
@@ -195,5 +204,6 @@ const tell_form tell_form_chat = {.put_text = put_text,
                                   .put_arguments = put_arguments,
                                   .end_call = end_call,
                                   .put_finish = put_finish,
+                                  .put_progress = put_progress,
                                   .put_end = put_end,
                                   .put_whole = put_whole};

@@ -174,6 +174,17 @@ static void put_delta(tell_choice *c, const char *bytes, size_t n) {
     if (c->open_item == MESSAGE) api_say(&t->out, ",\"logprobs\":[]");
     api_say(&t->out, ",\"delta\":");
     api_quote(&t->out, bytes, n);
+    if (t->timings_each) tell_put_timings(c);
+    end_event(t);
+}
+
+static void put_progress(tell_choice *c) {
+    tell *t = c->tell;
+    begin(t);
+    begin_event(t, "response.in_progress");
+    api_say(&t->out, ",\"response\":");
+    put_response(t, false);
+    tell_put_progress(c);
     end_event(t);
 }
 
@@ -202,6 +213,7 @@ static void put_end(tell *t) {
     begin_event(t, t->choice->finish == TELL_LENGTH ? "response.incomplete" : "response.completed");
     api_say(&t->out, ",\"response\":");
     put_response(t, true);
+    if (t->timings_each) tell_put_timings(t->choice);
     end_event(t);
 }
 
@@ -214,5 +226,6 @@ const tell_form tell_form_responses = {.put_text = put_text,
                                        .put_arguments = put_delta,
                                        .end_call = end_call,
                                        .put_finish = put_finish,
+                                       .put_progress = put_progress,
                                        .put_end = put_end,
                                        .put_whole = put_whole};

@@ -172,6 +172,15 @@ static void put_flat_finish(tell_choice *c) {
     tell_event_end(c->tell);
 }
 
+static void put_flat_progress(tell_choice *c) {
+    api_text *out = &c->tell->out;
+    tell_event_begin(c->tell, NULL);
+    api_format(out, "{\"index\":%d,\"content\":\"\",\"tokens\":[],\"stop\":false", c->index);
+    tell_put_progress(c);
+    api_say(out, "}");
+    tell_event_end(c->tell);
+}
+
 static void put_flat_done(tell *t) {
     (void)t; /* the last chunk says stop */
 }
@@ -188,5 +197,6 @@ static void put_flat_whole(tell *t) {
 
 const tell_form tell_form_completion = {.put_text = put_flat_text,
                                         .put_finish = put_flat_finish,
+                                        .put_progress = put_flat_progress,
                                         .put_end = put_flat_done,
                                         .put_whole = put_flat_whole};

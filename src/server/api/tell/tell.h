@@ -61,8 +61,10 @@ typedef struct tell_choice {
     bool whole_text;      /* the prompt was a text: a space that its tokens begin with is no part */
     api_text logs;        /* of tokens whose text isn't told yet: tell_log */
     int32_t tokens;
-    int32_t prompt_tokens;
-    bool has_line;            /* its text has a line's end */
+    int32_t prompt_tokens, computed, cached; /* computed: so far, with those cached */
+    bool stepped;                            /* these are known */
+    double computed_ms;                      /* that took so long */
+    bool has_line;                           /* its text has a line's end */
     double now_ms;            /* when the next token was chosen; set before tell_token */
     double first_ms, last_ms; /* when its first token was, and its last so far */
     tell_finish finish;
@@ -85,8 +87,9 @@ typedef struct tell_form {
     void (*put_arguments)(tell_choice *choice, const char *bytes, size_t n);
     void (*end_call)(tell_choice *choice);
     void (*put_finish)(tell_choice *choice);
-    void (*put_end)(struct tell *tell);   /* all have finished */
-    void (*put_whole)(struct tell *tell); /* nothing was streamed */
+    void (*put_progress)(tell_choice *choice); /* of its prompt; NULL: it isn't told */
+    void (*put_end)(struct tell *tell);        /* all have finished */
+    void (*put_whole)(struct tell *tell);      /* nothing was streamed */
     api_error_form error;
     bool lines; /* a stream is lines of JSON, not events */
 } tell_form;
@@ -103,6 +106,7 @@ typedef struct tell {
     double begin_ms; /* when tell_init was called; of a clock that only goes forward */
     bool stream, usage, logprobs, thinks, in_thought;
     bool no_answer;                 /* no token is told */
+    bool progress;                  /* steps of prompts are told */
     bool timings_each;              /* in each event, not in the last alone */
     bool lists_ids;                 /* of tokens, in a whole answer of /completion */
     bool truncated;                 /* the prompt was cut */
@@ -145,6 +149,8 @@ void tell_put_sampler(api_text *out, const mnem_sampler_options *options);
 bool tell_failed(const tell *tell);
 /* A token of the prompt, before all others; first: it has no logprob. */
 void tell_prompt(tell_choice *choice, const mnem_request_token *token, bool first);
+/* So many tokens of the prompt are there, of which some were cached. */
+void tell_progress(tell_choice *choice, int32_t tokens, int32_t cached, double ms);
 /* A token; one that ends the turn has no text. false: the answer has met a stop string
  * (stopped_by), or a token that ends it (ended), and no more tokens are to be told. */
 bool tell_token(tell_choice *choice, const mnem_request_token *token);

@@ -47,14 +47,33 @@ static void put_rate(api_text *out, const char *of, int32_t n, int32_t timed, do
 void tell_put_timings(const tell_choice *c) {
     const tell *t = c->tell;
     api_text *out = &c->tell->out;
-    const int32_t cached = t->choices > 1 ? 0 : t->cached_tokens,
-                  prompt = c->prompt_tokens - cached;
-    const double prompt_ms = c->tokens > 0 ? c->first_ms - t->begin_ms : 0;
+    const bool early = c->tokens == 0 && c->stepped; /* the prompt isn't whole yet */
+    const int32_t cached = c->stepped       ? c->cached
+                           : t->choices > 1 ? 0
+                                            : t->cached_tokens,
+                  prompt = (early ? c->computed : c->prompt_tokens) - cached;
+    const double ms = early ? c->computed_ms : c->tokens > 0 ? c->first_ms - t->begin_ms : 0;
     api_format(out, ",\"timings\":{\"cache_n\":%d,", cached);
-    put_rate(out, "prompt", prompt, prompt, prompt_ms);
+    put_rate(out, "prompt", prompt, prompt, ms);
     api_say(out, ",");
     put_rate(out, "predicted", c->tokens, c->tokens - 1, c->last_ms - c->first_ms);
     api_say(out, "}");
+}
+
+void tell_progress(tell_choice *c, int32_t tokens, int32_t cached, double ms) {
+    const tell *t = c->tell;
+    c->stepped = true;
+    c->computed = tokens;
+    c->cached = cached;
+    c->computed_ms = tokens > cached ? ms - t->begin_ms : 0;
+    if (t->progress && t->form->put_progress) t->form->put_progress(c);
+}
+
+void tell_put_progress(const tell_choice *c) {
+    api_format(&c->tell->out,
+               ",\"prompt_progress\":{\"total\":%d,\"cache\":%d,\"processed\":%d,\"time_ms\":%.0f}",
+               c->prompt_tokens, c->cached, c->computed, c->computed_ms);
+    if (c->tell->timings_each) tell_put_timings(c);
 }
 
 int32_t tell_tokens(const tell *t) {

@@ -38,6 +38,8 @@ void tell_put_mnem(tell *tell);
  * to the first token, with any wait for its turn; that token is part of it, so that the others have
  * the time after it. */
 void tell_put_timings(const tell_choice *choice);
+/* Members behind a comma: "prompt_progress", and with it timings where they are in each event. */
+void tell_put_progress(const tell_choice *choice);
 /* A member "system_fingerprint" behind a comma: of the version. */
 void tell_put_fingerprint(tell *tell);
 /* {"prompt_tokens": ..} of all choices. */

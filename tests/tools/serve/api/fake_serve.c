@@ -83,18 +83,15 @@ mnem_status mnem_scheduler_call(mnem_scheduler *s, int32_t sequences,
 /* A file of a conversation is its ids; a cache has what ran last. */
 mnem_status mnem_scheduler_prefix_save(mnem_scheduler *s, uint64_t tree, const int32_t *ids,
                                        int32_t count, int fd, int32_t *tokens) {
-    (void)s;
-    (void)tree;
+    (void)s, (void)tree;
     *tokens = count;
     if (scheduler.fake->embed != MNEM_OK) return scheduler.fake->embed;
-    const size_t bytes = (size_t)count * sizeof *ids;
-    return write(fd, ids, bytes) == (ssize_t)bytes ? MNEM_OK : MNEM_IO;
+    return write(fd, ids, (size_t)count * 4) == 4 * (ssize_t)count ? MNEM_OK : MNEM_IO;
 }
 
 mnem_status mnem_scheduler_prefix_load(mnem_scheduler *s, uint64_t tree, int fd, int32_t *ids,
                                        int32_t capacity, int32_t *tokens) {
-    (void)s;
-    (void)tree;
+    (void)s, (void)tree;
     if (scheduler.fake->embed != MNEM_OK) return scheduler.fake->embed;
     const ssize_t bytes = read(fd, ids, (size_t)capacity * sizeof *ids);
     *tokens = bytes > 0 ? (int32_t)((size_t)bytes / sizeof *ids) : 0;
@@ -103,9 +100,7 @@ mnem_status mnem_scheduler_prefix_load(mnem_scheduler *s, uint64_t tree, int fd,
 
 mnem_status mnem_scheduler_prefix_drop(mnem_scheduler *s, uint64_t tree, const int32_t *ids,
                                        int32_t count, int32_t *tokens) {
-    (void)s;
-    (void)tree;
-    (void)ids;
+    (void)s, (void)tree, (void)ids;
     *tokens = count;
     return count ? MNEM_OK : MNEM_NOT_READY;
 }
@@ -190,6 +185,14 @@ static void finish(fake_request *r, mnem_request_end end) {
     r->request.on_end(r->request.context, &result);
 }
 
+/* The prompt of what says its first token: what was cached, then all of it. */
+static void tell_prompt_of(const fake_request *r) {
+    const mnem_request *q = &r->request;
+    if (r->told || !q->on_prompt) return;
+    q->on_prompt(q->context, 1, 1);
+    q->on_prompt(q->context, q->prompt_tokens, 1);
+}
+
 /* What is to be said as ids, made once a text. */
 static const int32_t *script(fake_serve *fake) {
     const int32_t *ids;
@@ -272,6 +275,7 @@ static void step_request(fake_serve *fake, fake_request *r) {
         finish(r, r->told < most ? MNEM_END_STOP : MNEM_END_LENGTH);
         return;
     }
+    tell_prompt_of(r);
     const mnem_request_token token = {.request = r->number,
                                       .index = r->told++,
                                       .id = id,

@@ -173,6 +173,36 @@ static void streams_begin_with_the_role(void **state) {
     assert_has("\"system_fingerprint\":\"b");
 }
 
+/* The fake tells half of the prompt, and all of it. */
+static void progress_is_told_where_it_is_asked_for(void **state) {
+    (void)state;
+    static const char *const rows[][2] = {
+        {chat, "{\"messages\":[{\"role\":\"user\",\"content\":\"x y\"}]"},
+        {flat, "{\"prompt\":[5,6,7,8]"},
+        {"/v1/responses", "{\"input\":\"x y\""}};
+    char body[256];
+    fake.say = "God";
+    for (int i = 0; i < 3; i++) {
+        snprintf(body, sizeof body,
+                 "%s,\"max_%stokens\":2,\"stream\":true,\"return_progress\":true}", rows[i][1],
+                 i == 2 ? "output_" : "");
+        post(rows[i][0], body, 200);
+        assert_int_equal(count("\"prompt_progress\":{\"total\":"), 2);
+        assert_int_equal(count("\"cache\":1,\"processed\":1,\"time_ms\":0}"), 1);
+        snprintf(body, sizeof body, "%s,\"max_%stokens\":2,\"return_progress\":true}", rows[i][1],
+                 i == 2 ? "output_" : "");
+        post(rows[i][0], body, 200);
+        assert_int_equal(count("prompt_progress"), 0);
+    }
+    post(flat,
+         "{\"prompt\":[5,6,7,8],\"n_predict\":1,\"stream\":true,\"return_progress\":true,"
+         "\"timings_per_token\":true}",
+         200);
+    assert_has("\"total\":4,\"cache\":1,\"processed\":4,");
+    assert_has("\"timings\":{\"cache_n\":1,\"prompt_n\":0,\"prompt_ms\":0,");
+    assert_has("\"timings\":{\"cache_n\":1,\"prompt_n\":3,\"prompt_ms\":");
+}
+
 static void inputs_are_counted(void **state) {
     (void)state;
     static const char said[] = "{\"object\":\"response.input_tokens\",\"input_tokens\":";
@@ -205,6 +235,7 @@ int main(void) {
         cmocka_unit_test(prompts_may_have_parts),
         cmocka_unit_test(an_answer_goes_on_where_it_was_begun),
         cmocka_unit_test(streams_begin_with_the_role),
+        cmocka_unit_test(progress_is_told_where_it_is_asked_for),
         cmocka_unit_test(inputs_are_counted),
         cmocka_unit_test(long_prompts_have_a_type_of_their_own),
     };
