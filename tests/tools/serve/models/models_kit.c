@@ -61,7 +61,7 @@ static double look(const char *list, uint64_t bytes, double need[KIT_MODELS]) {
 }
 
 /* What the server itself takes depends on the budget a little. */
-const char *kit_budget(const char *list, int models) {
+static void find_budget(const char *list, int models) {
     double need[KIT_MODELS] = {0}, wanted = 0;
     budget = GIB;
     for (int i = 0; i < 3; i++) {
@@ -73,6 +73,20 @@ const char *kit_budget(const char *list, int models) {
     double least = 0;
     for (int k = 0; k <= models; k++) least += need[KIT_MODELS - 1 - k];
     assert_true(least > 1.05 * wanted); /* no more than those fit */
+}
+
+/* Found once for each list. */
+const char *kit_budget(const char *list, int models) {
+    static struct {
+        char list[512];
+        uint64_t bytes;
+    } known[KIT_MODELS + 1];
+    if (strcmp(known[models].list, list) != 0) {
+        find_budget(list, models);
+        snprintf(known[models].list, sizeof known[models].list, "%s", list);
+        known[models].bytes = budget;
+    }
+    budget = known[models].bytes;
     return tool_bytes(budget);
 }
 

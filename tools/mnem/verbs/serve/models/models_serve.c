@@ -88,6 +88,15 @@ static bool is_hopeless(models_one *m) {
     return m->failed != MNEM_OK && !m->again;
 }
 
+/* Its clients have waited too long. */
+static bool is_overdue(models_one *m) {
+    models_all *v = m->of;
+    pthread_mutex_lock(&v->lock);
+    const int64_t since = m->wanted_since;
+    pthread_mutex_unlock(&v->lock);
+    return api_clock_ms() - since >= (int64_t)v->s->o->wait * 1000;
+}
+
 static void choose(models_one *m, bool may_leave) {
     models_all *v = m->of;
     models_fact fact[API_MODELS];
@@ -96,9 +105,8 @@ static void choose(models_one *m, bool may_leave) {
         return;
     }
     for (int32_t i = 0; i < v->list.count; i++) fact[i] = fact_of(&v->model[i]);
-    const int64_t waited = api_clock_ms() - m->wanted_since;
-    const bool overdue = waited >= (int64_t)v->s->o->wait * 1000;
-    const models_choice c = models_choose(fact, v->list.count, m->index, v->room_bytes, overdue);
+    const models_choice c =
+        models_choose(fact, v->list.count, m->index, v->room_bytes, is_overdue(m));
     if (c.act == MODELS_NEVER) never(m, c.room_bytes);
     if (c.act == MODELS_LOAD) load(m);
     for (int32_t i = 0; c.act == MODELS_LEAVE && may_leave && i < v->list.count; i++)
@@ -124,7 +132,7 @@ static bool look_at_wanted(models_all *v) {
     for (models_one *m = first; m; m = next_wanted(v, seen)) {
         seen |= (uint64_t)1 << m->index;
         choose(m, m == first);
-        if (api_clock_ms() - first->wanted_since >= (int64_t)v->s->o->wait * 1000) break;
+        if (is_overdue(first)) break;
     }
     return first != NULL;
 }
@@ -185,6 +193,13 @@ static bool has_idled(models_one *m) {
     return limit >= 0 && api_clock_ms() - fact_of(m).used >= limit;
 }
 
+static bool is_timed(models_one *m) {
+    pthread_mutex_lock(&m->of->lock);
+    const bool timed = m->kept || m->unwanted || m->entry->idle > 0;
+    pthread_mutex_unlock(&m->of->lock);
+    return timed;
+}
+
 /* Whether the clock may make somebody leave. */
 static bool look_at_idle(models_all *v) {
     bool timed = false;
@@ -193,7 +208,7 @@ static bool look_at_idle(models_all *v) {
         if (!m->loaded) continue;
         if (m->leaving && !others_want(v, m)) stay(m);
         if (m->leaving || m->entry->pin) continue;
-        timed |= m->kept || m->unwanted || m->entry->idle > 0;
+        timed |= is_timed(m);
         if (has_idled(m) && !fact_of(m).busy) leave(m);
     }
     return timed;
@@ -222,12 +237,13 @@ bool models_step(models_all *v) {
     return any;
 }
 
-static bool has_work(const models_all *v) {
+/* Under the lock. waits: what is wanted waits for others already. */
+static bool has_work(const models_all *v, bool waits) {
     for (int32_t i = 0; i < v->list.count; i++) {
         const models_one *m = &v->model[i];
         if (m->work && m->loaded) return true;
         if (m->ended && m->loaded) return true;
-        if (m->wanted && !m->loaded && m->order == MODELS_NOTHING) return true;
+        if (!waits && m->wanted && !m->loaded && m->order == MODELS_NOTHING) return true;
     }
     return false;
 }
@@ -241,10 +257,12 @@ static void wait_for_work(models_all *v, bool timed) {
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     pthread_mutex_lock(&v->lock);
-    if (timed)
-        pthread_cond_timedwait(&v->changed, &v->lock, &until);
-    else if (!has_work(v) && !atomic_load(&v->s->over))
-        pthread_cond_wait(&v->changed, &v->lock);
+    if (!has_work(v, timed) && !atomic_load(&v->s->over)) {
+        if (timed)
+            pthread_cond_timedwait(&v->changed, &v->lock, &until);
+        else
+            pthread_cond_wait(&v->changed, &v->lock);
+    }
     pthread_mutex_unlock(&v->lock);
 }
 
