@@ -1,5 +1,6 @@
 /* test_serve_adapters.c: requests that choose adapters: the tokens of each alone, whatever shares
  * its steps, is set aside, swapped or cached; pages are shared between equal choices only. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -154,7 +155,7 @@ static void a_saved_cache_keeps_the_choices(void **state) {
 
 static void a_scale_that_is_no_number_is_refused(void **state) {
     adapted *a = *state;
-    const float wrong[ADAPTERS] = {0, 1.0F / 0.0F};
+    const float wrong[ADAPTERS] = {0, INFINITY};
     open_files(a, llama);
     open_scheduler(a, 2, 0, ADAPTERS, (mnem_scheduler_options){0});
     serve_ask *made = serve_request(&a->b, 0, 1, 20, 5);

@@ -18,7 +18,7 @@
 #include "ops/matmul/matmul_kernel.h"
 
 /* Rows of x: enough to reuse a group of weights from the cache; fewer where copies are wide. */
-enum { TILE = 48, PLACE_BYTES = 64 << 10, RANKS = 8 };
+enum { TILE = 48, PLACE_BYTES = 64 << 10, RANKS = 8, SOME = 4 };
 
 /* ---- checks ---- */
 
@@ -78,7 +78,7 @@ static bool is_rows(const mnem_op_desc *desc, const mnem_low_rank *p) {
 static uint64_t copy_bytes(const mnem_op_desc *desc, const mnem_low_rank *p) {
     const mnem_type type = type_of(desc, p);
     const int64_t width = width_of(desc, p);
-    if (is_rows(desc, p)) return 0;
+    if (is_rows(desc, p) || type == MNEM_TYPE_F32 || type == MNEM_TYPE_F16) return 0;
     const mnem_type ready = mnem__matmul_ready_type(mnem__matmul_kernel_get(type));
     if (ready == MNEM_TYPE_F32) return 0;
     const int64_t whole = width + width % 2; /* pairs */
@@ -130,7 +130,9 @@ static void take_product(low_job *j, const mnem_low_rank *p, int64_t column) {
     const mnem_op_desc *d = j->desc;
     const mnem_type type = type_of(d, p);
     const int64_t k = width_of(d, p);
-    j->kernel = mnem__matmul_kernel_get(type);
+    j->kernel = type == MNEM_TYPE_F32 || type == MNEM_TYPE_F16 || is_rows(d, p)
+                    ? NULL /* it isn't used */
+                    : mnem__matmul_kernel_get(type);
     j->column = column;
     j->copy = copy_bytes(d, p);
     j->job = (mnem__matmul_job){.weights = (const uint8_t *)j->args->low->matrices +
@@ -180,25 +182,53 @@ static int64_t blocks_of(const mnem_op_desc *desc, const mnem_low_rank *p) {
     return is_rows(desc, p) ? (p->rank + RANKS - 1) / RANKS : groups_of(p->rank);
 }
 
-/* Of A as rows. */
-static void multiply_dots(const low_job *j, const mnem_low_rank *p, float scale, int64_t block,
-                          int64_t row, int64_t rows) {
+/* Some of the rows that use a product, from wherever they are in the batch. */
+typedef struct some_rows {
+    int64_t row[SOME];
+    float scale[SOME];
+    int64_t count;
+    int32_t stretch, at; /* where the next ones are looked for */
+} some_rows;
+
+/* The next ones; false: there are no more. */
+static bool next_rows(const mnem_low_rank_run *run, const mnem_low_rank *p, some_rows *s) {
+    for (s->count = 0; s->count < SOME && s->stretch < run->count;) {
+        const mnem_low_rank_rows *rows = &run->list[s->stretch];
+        const float scale = rows->scale[p->number];
+        if (scale == 0 || s->at == rows->rows) {
+            s->stretch++;
+            s->at = 0;
+            continue;
+        }
+        s->row[s->count] = rows->first_row + s->at++;
+        s->scale[s->count++] = p->scale * scale;
+    }
+    return s->count > 0;
+}
+
+static mnem__low_rank_some some_of(const low_job *j, const some_rows *s, int64_t from, int64_t to) {
     const mnem_tensor *in = &j->desc->in[0], *out = &j->desc->out;
+    return (mnem__low_rank_some){.x = (const char *)j->args->in[0] + in->offset + from * 4,
+                                 .out = (char *)j->args->out + out->offset + to * 4,
+                                 .x_stride = in->stride[0],
+                                 .out_stride = out->stride[0],
+                                 .count = s->count,
+                                 .row = s->row};
+}
+
+/* Of A as rows. */
+static void multiply_dots(const low_job *j, const mnem_low_rank *p, int64_t block,
+                          const some_rows *s) {
     const uint64_t row_bytes = mnem__low_rank_row_bytes(p->a_type, j->job.k);
     const int64_t first = block * RANKS;
-    const mnem__low_rank_dots dots = {
-        .type = p->a_type,
-        .a = j->job.weights + (uint64_t)first * row_bytes,
-        .a_bytes = row_bytes,
-        .ranks = mnem__min_i64(RANKS, p->rank - first),
-        .k = j->job.k,
-        .x = (const char *)j->args->in[0] + in->offset + row * in->stride[0],
-        .x_stride = in->stride[0],
-        .rows = rows,
-        .scale = scale,
-        .out = (char *)j->args->out + out->offset + row * out->stride[0] + (j->column + first) * 4,
-        .out_stride = out->stride[0]};
-    MNEM__AT_BEST_LEVEL(mnem__low_rank)(&dots);
+    const mnem__low_rank_dots dots = {.type = p->a_type,
+                                      .a = j->job.weights + (uint64_t)first * row_bytes,
+                                      .a_bytes = row_bytes,
+                                      .ranks = mnem__min_i64(RANKS, p->rank - first),
+                                      .k = j->job.k,
+                                      .some = some_of(j, s, 0, j->column + first),
+                                      .scale = s->scale};
+    MNEM__AT_BEST_LEVEL(mnem__low_rank)->dots(&dots);
 }
 
 /* Of A in groups: those of group g that there are. */
@@ -220,32 +250,43 @@ typedef struct share {
     int64_t at, begin, end;
 } share;
 
-/* A product of a stretch of rows: for each block of A the tiles, one after another. */
+/* A product of a stretch of rows: for each group of A the tiles, one after another. */
 static void multiply_rows(const low_job *j, const mnem_low_rank *p, const mnem_low_rank_rows *rows,
                           share *s) {
     const int64_t tile = tile_of(j->copy), tiles = (rows->rows + tile - 1) / tile;
-    const int64_t first = s->at, all = blocks_of(j->desc, p) * tiles;
+    const int64_t first = s->at, all = groups_of(p->rank) * tiles;
     const float scale = p->scale * rows->scale[p->number];
     s->at += all;
     for (int64_t i = mnem__max_i64(s->begin - first, 0); i < all && first + i < s->end; i++) {
         const int64_t at = i % tiles * tile, n = mnem__min_i64(tile, rows->rows - at);
-        const int64_t block = i / tiles, row = rows->first_row + at;
-        if (is_rows(j->desc, p))
-            multiply_dots(j, p, scale, block, row, n);
-        else
-            multiply_group(j, p, scale, block, row, n);
+        multiply_group(j, p, scale, i / tiles, rows->first_row + at, n);
     }
+}
+
+/* Of A as rows: for some rows of the batch after others all blocks. */
+static void multiply_some(const low_job *j, const mnem_low_rank *p, share *s) {
+    const int64_t blocks = blocks_of(j->desc, p);
+    some_rows some = {.count = 0};
+    for (; s->at < s->end && next_rows(j->args->low, p, &some); s->at += blocks)
+        for (int64_t i = mnem__max_i64(s->begin - s->at, 0); i < blocks && s->at + i < s->end; i++)
+            multiply_dots(j, p, i, &some);
+}
+
+static int64_t units_of(const mnem_op_desc *desc, const mnem_low_rank *p,
+                        const mnem_low_rank_run *run) {
+    const int64_t tile = tile_of(copy_bytes(desc, p));
+    int64_t tiles = 0, rows = 0;
+    for (int32_t r = 0; r < run->count; r++) {
+        if (run->list[r].scale[p->number] == 0) continue;
+        tiles += (run->list[r].rows + tile - 1) / tile;
+        rows += run->list[r].rows;
+    }
+    return blocks_of(desc, p) * (is_rows(desc, p) ? (rows + SOME - 1) / SOME : tiles);
 }
 
 static int64_t count_units(const mnem_op_desc *desc, const mnem_low_rank_run *run) {
     int64_t units = 0;
-    for (int32_t i = 0; i < desc->low_count; i++) {
-        const mnem_low_rank *p = &desc->low[i];
-        const int64_t tile = tile_of(copy_bytes(desc, p));
-        for (int32_t r = 0; r < run->count; r++)
-            if (run->list[r].scale[p->number] != 0)
-                units += blocks_of(desc, p) * ((run->list[r].rows + tile - 1) / tile);
-    }
+    for (int32_t i = 0; i < desc->low_count; i++) units += units_of(desc, &desc->low[i], run);
     return units;
 }
 
@@ -261,7 +302,8 @@ static void run_low_rank(const mnem_op *op, const mnem_op_args *args, const mnem
         const mnem_low_rank *p = &desc->low[i];
         take_product(&j, p, column);
         column += p->rank;
-        for (int32_t r = 0; r < run->count; r++)
+        if (is_rows(desc, p)) multiply_some(&j, p, &s);
+        for (int32_t r = 0; r < run->count && !is_rows(desc, p); r++)
             if (run->list[r].scale[p->number] != 0) multiply_rows(&j, p, &run->list[r], &s);
     }
 }
@@ -272,6 +314,26 @@ static void add_rows(const low_job *j, const mnem_low_rank_rows *rows, int64_t b
     const int64_t tile = tile_of(j->copy);
     for (int64_t at = 0; at < rows->rows; at += tile)
         multiply_tile(j, begin, end, rows->first_row + at, mnem__min_i64(tile, rows->rows - at));
+}
+
+/* B whose kernel is here: BF16 may be multiplied in pairs. */
+static bool adds_floats(const mnem_low_rank *p) {
+    return p->b_type == MNEM_TYPE_F32 || p->b_type == MNEM_TYPE_F16;
+}
+
+static void add_some(const low_job *j, const mnem_low_rank *p, int64_t begin, int64_t end) {
+    const int64_t column = begin * MNEM_PACK_ROWS;
+    mnem__low_rank_add add = {.type = p->b_type,
+                              .b = j->job.weights + begin * j->job.group_bytes,
+                              .b_bytes = j->job.group_bytes,
+                              .groups = end - begin,
+                              .rank = p->rank,
+                              .columns = j->desc->out.shape[1] - column};
+    some_rows some = {.count = 0};
+    while (next_rows(j->args->low, p, &some)) {
+        add.some = some_of(j, &some, j->column, column);
+        MNEM__AT_BEST_LEVEL(mnem__low_rank)->add(&add);
+    }
 }
 
 static void run_add(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
@@ -285,7 +347,8 @@ static void run_add(const mnem_op *op, const mnem_op_args *args, const mnem_work
         const mnem_low_rank *p = &desc->low[i];
         take_product(&j, p, column);
         column += p->rank;
-        for (int32_t r = 0; r < run->count; r++)
+        if (adds_floats(p)) add_some(&j, p, begin, end);
+        for (int32_t r = 0; r < run->count && !adds_floats(p); r++)
             if (run->list[r].scale[p->number] != 0) add_rows(&j, &run->list[r], begin, end);
     }
 }

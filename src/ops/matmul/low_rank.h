@@ -1,4 +1,4 @@
-/* low_rank.h: how A of a low-rank product lies in memory, and the kernel of A x for rows of floats.
+/* low_rank.h: how A of a low-rank product lies in memory, and the kernels for matrices of floats.
  *
  * F32, F16 and BF16 lie as rows, each of whole lines with zeros behind its k numbers: for few
  * numbers of x each row of A is one sum, and eight of them side by side read x once and wait for
@@ -23,21 +23,41 @@ static inline uint64_t mnem__low_rank_a_bytes(mnem_type type, int64_t rank, int6
                                         : mnem_pack_bytes(type, rank, k);
 }
 
-/* out[t][r] = scale * sum over k of a[r][k] x[t][k]: 16 sums of every 16th k in order, then theirs
- * (lanes_reduce_add), whatever rows and ranks are computed together. */
+/* Some rows of x and out, by their numbers. */
+typedef struct mnem__low_rank_some {
+    const char *x;                /* f32 */
+    char *out;                    /* f32 */
+    int64_t x_stride, out_stride; /* bytes */
+    int64_t count;
+    const int64_t *row; /* [count] */
+} mnem__low_rank_some;
+
+/* out[t][r] = scale[t] * sum over k of a[r][k] x[t][k]: 16 sums of every 16th k in order, then
+ * theirs (lanes_reduce_add), whatever rows and ranks are computed together. */
 typedef struct mnem__low_rank_dots {
     mnem_type type;
     const uint8_t *a; /* [ranks] */
     uint64_t a_bytes; /* from row to row */
     int64_t ranks, k;
-    const char *x;    /* [rows] f32 */
-    int64_t x_stride; /* bytes */
-    int64_t rows;
-    float scale;
-    char *out; /* [rows] f32 */
-    int64_t out_stride;
+    mnem__low_rank_some some;
+    const float *scale; /* [count] */
 } mnem__low_rank_dots;
-typedef void mnem__low_rank_kernel(const mnem__low_rank_dots *dots);
-mnem__low_rank_kernel mnem__low_rank_plain, mnem__low_rank_avx2, mnem__low_rank_avx512;
+
+/* out[t][..] += B x[t] for groups of 16 rows of packed B, F32 or F16: MATMUL's bits. */
+typedef struct mnem__low_rank_add {
+    mnem_type type;
+    const uint8_t *b; /* the first group */
+    int64_t b_bytes;  /* from group to group */
+    int64_t groups, rank;
+    int64_t columns; /* of out, from the first group's on; the last group may be short */
+    mnem__low_rank_some some;
+} mnem__low_rank_add;
+
+typedef struct mnem__low_rank_kernels {
+    void (*dots)(const mnem__low_rank_dots *dots);
+    void (*add)(const mnem__low_rank_add *add);
+} mnem__low_rank_kernels;
+extern const mnem__low_rank_kernels mnem__low_rank_plain, mnem__low_rank_avx2,
+    mnem__low_rank_avx512;
 
 #endif

@@ -1,36 +1,51 @@
-/* low_rank_kernels.c: A x of rows of floats over lanes; compiled once for each level. */
+/* low_rank_kernels.c: low-rank products of floats over lanes; compiled once for each level. */
 #include "ops/core/lanes.h"
 #include "ops/core/op_impl.h"
 #include "ops/matmul/low_rank.h"
 
-/* Sums side by side, in registers. */
-enum { RANKS = MNEM__LANES == 512 ? 8 : 4, ROWS = MNEM__LANES == 512 ? 2 : 1 };
+/* Sums side by side, in registers: of ROWS rows RANKS each, or GROUPS each. */
+enum {
+    RANKS = MNEM__LANES == 512 ? 8 : 4,
+    ROWS = MNEM__LANES == 512 ? 2 : 1,
+    GROUPS = 4,
+    FLOAT = sizeof(float)
+};
 
-LANES_INLINE lanes load_a(mnem_type type, const uint8_t *row, int64_t i) {
+LANES_INLINE lanes load_float(mnem_type type, const uint8_t *row, int64_t i) {
     const void *at = row + i * (type == MNEM_TYPE_F32 ? 4 : 2);
     if (type == MNEM_TYPE_F32) return lanes_load(at);
     return type == MNEM_TYPE_F16 ? lanes_load_half(at) : lanes_load_bf16(at);
 }
 
+LANES_INLINE const float *x_of(const mnem__low_rank_some *s, int64_t i) {
+    return (const float *)(const void *)(s->x + s->row[i] * s->x_stride);
+}
+
+LANES_INLINE float *out_of(const mnem__low_rank_some *s, int64_t i) {
+    return (float *)(void *)(s->out + s->row[i] * s->out_stride);
+}
+
+/* ---- A x ---- */
+
 /* Ranks [r, r + ranks) of rows [t, t + rows); ranks, rows and type are constants. */
 LANES_INLINE void dots_of(const mnem__low_rank_dots *d, mnem_type type, int64_t r, int64_t t,
                           const int ranks, const int rows) {
     const uint8_t *a = d->a + (uint64_t)r * d->a_bytes;
-    const char *x = d->x + t * d->x_stride;
     lanes sum[RANKS * ROWS];
+    const float *x[ROWS];
+    LANES_UNROLL
+    for (int j = 0; j < rows; j++) x[j] = x_of(&d->some, t + j);
     LANES_UNROLL
     for (int i = 0; i < ranks * rows; i++) sum[i] = lanes_zero();
     for (int64_t i = 0; i < d->k; i += LANES) {
         const int64_t left = d->k - i;
         lanes xs[ROWS];
         LANES_UNROLL
-        for (int j = 0; j < rows; j++) {
-            const float *at = (const float *)(const void *)(x + j * d->x_stride) + i;
-            xs[j] = left < LANES ? lanes_load_part(at, left) : lanes_load(at);
-        }
+        for (int j = 0; j < rows; j++)
+            xs[j] = left < LANES ? lanes_load_part(x[j] + i, left) : lanes_load(x[j] + i);
         LANES_UNROLL
         for (int q = 0; q < ranks; q++) {
-            const lanes as = load_a(type, a + (uint64_t)q * d->a_bytes, i);
+            const lanes as = load_float(type, a + (uint64_t)q * d->a_bytes, i);
             LANES_UNROLL
             for (int j = 0; j < rows; j++)
                 sum[q * rows + j] = lanes_fma(as, xs[j], sum[q * rows + j]);
@@ -38,17 +53,18 @@ LANES_INLINE void dots_of(const mnem__low_rank_dots *d, mnem_type type, int64_t 
     }
     LANES_UNROLL
     for (int j = 0; j < rows; j++) {
-        float *out = (float *)(void *)(d->out + (t + j) * d->out_stride) + r;
+        float *out = out_of(&d->some, t + j) + r;
         LANES_UNROLL
-        for (int q = 0; q < ranks; q++) out[q] = d->scale * lanes_reduce_add(sum[q * rows + j]);
+        for (int q = 0; q < ranks; q++)
+            out[q] = d->scale[t + j] * lanes_reduce_add(sum[q * rows + j]);
     }
 }
 
 LANES_INLINE void rows_of(const mnem__low_rank_dots *d, mnem_type type, int64_t r,
                           const int ranks) {
     int64_t t = 0;
-    for (; t + ROWS <= d->rows; t += ROWS) dots_of(d, type, r, t, ranks, ROWS);
-    for (; t < d->rows; t++) dots_of(d, type, r, t, ranks, 1);
+    for (; t + ROWS <= d->some.count; t += ROWS) dots_of(d, type, r, t, ranks, ROWS);
+    for (; t < d->some.count; t++) dots_of(d, type, r, t, ranks, 1);
 }
 
 LANES_INLINE void all_dots(const mnem__low_rank_dots *d, mnem_type type) {
@@ -58,7 +74,7 @@ LANES_INLINE void all_dots(const mnem__low_rank_dots *d, mnem_type type) {
     for (; r < d->ranks; r++) rows_of(d, type, r, 1);
 }
 
-void MNEM__AT_LEVEL(mnem__low_rank)(const mnem__low_rank_dots *d) {
+static void dots(const mnem__low_rank_dots *d) {
     if (d->type == MNEM_TYPE_F32)
         all_dots(d, MNEM_TYPE_F32);
     else if (d->type == MNEM_TYPE_F16)
@@ -66,3 +82,63 @@ void MNEM__AT_LEVEL(mnem__low_rank)(const mnem__low_rank_dots *d) {
     else
         all_dots(d, MNEM_TYPE_BF16);
 }
+
+/* ---- out += B .. ---- */
+
+LANES_INLINE void put(float *out, int64_t left, lanes sum) {
+    if (left < LANES)
+        lanes_store_part(out, lanes_add(lanes_load_part(out, left), sum), left);
+    else
+        lanes_store(out, lanes_add(lanes_load(out), sum));
+}
+
+/* Groups [g, g + groups) of rows [t, t + rows); groups, rows and type are constants. */
+LANES_INLINE void add_of(const mnem__low_rank_add *d, mnem_type type, int64_t g, int64_t t,
+                         const int groups, const int rows) {
+    const int64_t bytes = d->b_bytes;
+    const uint8_t *b = d->b + g * bytes;
+    lanes sum[GROUPS * ROWS];
+    const float *x[ROWS];
+    LANES_UNROLL
+    for (int j = 0; j < rows; j++) x[j] = x_of(&d->some, t + j);
+    LANES_UNROLL
+    for (int i = 0; i < groups * rows; i++) sum[i] = lanes_zero();
+    for (int64_t i = 0; i < d->rank; i++) {
+        LANES_UNROLL
+        for (int q = 0; q < groups; q++) {
+            const lanes bs = load_float(type, b + q * bytes, i * LANES);
+            LANES_UNROLL
+            for (int j = 0; j < rows; j++)
+                sum[q * rows + j] = lanes_fma(bs, lanes_set(x[j][i]), sum[q * rows + j]);
+        }
+    }
+    LANES_UNROLL
+    for (int q = 0; q < groups; q++) {
+        LANES_UNROLL
+        for (int j = 0; j < rows; j++)
+            put(out_of(&d->some, t + j) + (g + q) * LANES, d->columns - (g + q) * LANES,
+                sum[q * rows + j]);
+    }
+}
+
+LANES_INLINE void add_rows_of(const mnem__low_rank_add *d, mnem_type type, int64_t g,
+                              const int groups) {
+    int64_t t = 0;
+    for (; t + ROWS <= d->some.count; t += ROWS) add_of(d, type, g, t, groups, ROWS);
+    for (; t < d->some.count; t++) add_of(d, type, g, t, groups, 1);
+}
+
+LANES_INLINE void all_added(const mnem__low_rank_add *d, mnem_type type) {
+    int64_t g = 0;
+    for (; g + GROUPS <= d->groups; g += GROUPS) add_rows_of(d, type, g, GROUPS);
+    for (; g < d->groups; g++) add_rows_of(d, type, g, 1);
+}
+
+static void add(const mnem__low_rank_add *d) {
+    if (d->type == MNEM_TYPE_F32)
+        all_added(d, MNEM_TYPE_F32);
+    else
+        all_added(d, MNEM_TYPE_F16);
+}
+
+const mnem__low_rank_kernels MNEM__AT_LEVEL(mnem__low_rank) = {dots, add};

@@ -1,5 +1,6 @@
 /* test_adapter_choice.c: sequences of one engine that use different adapters: the bits of each
  * alone, whatever is in the step; forks, saves and embeddings keep to the choice. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,7 +234,7 @@ static void a_choice_is_made_before_the_first_token(void **state) {
     must(mnem_sequence_fork(s, 10, &fork));
     assert_memory_equal(mnem_sequence_adapters_get(fork), choices[5], sizeof choices[5]);
     must(mnem_sequence_truncate(s, 0));
-    const float wrong[ADAPTERS] = {0, 0, 0.0F / 0.0F, 0};
+    const float wrong[ADAPTERS] = {0, 0, NAN, 0};
     assert_int_equal(mnem_sequence_adapters_set(s, wrong), MNEM_INVALID);
     assert_memory_equal(mnem_sequence_adapters_get(s), choices[5], sizeof choices[5]);
     must(mnem_sequence_adapters_set(s, NULL));
