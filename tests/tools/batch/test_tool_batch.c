@@ -327,6 +327,9 @@ static void a_file_without_requests_is_refused(void **state) {
     assert_int_equal(RUN("batch", tool_model, "/nowhere.jsonl").code, 1);
     assert_int_equal(RUN("batch", tool_model, "/dev/null").code, 1);
     assert_int_equal(RUN("batch", tool_model).code, 2);
+    const char *in = batch_requests("usage.jsonl", 3, 1);
+    assert_int_equal(RUN("batch", tool_model, in, "--parallel", "none").code, 2);
+    assert_int_equal(RUN("batch", tool_model, in, "--template-args", "[1]").code, 2);
     r = RUN("batch", tool_model, tool_file("bad.jsonl", "a,b\n1,2\n")); /* all failed */
     assert_int_equal(r.code, 1);
     assert_non_null(strstr(r.out, "\"custom_id\":null"));

@@ -32,7 +32,7 @@ static int check(const serve_options *o) {
     if (o->dry_run && tool_ranks())
         return tool_usage("batch", "--dry-run plans for one process: mnem plan --ranks N plans for "
                                    "several");
-    return TOOL_OK;
+    return serve_check_arguments("batch", o->template.arguments);
 }
 
 static bool on_counted(void *context, uint64_t bytes) {

@@ -78,11 +78,13 @@ static void stop_scheduler(void *context) {
 
 /* ---- before the plan ---- */
 
-static bool is_object(const char *text) {
-    json_t *value = json_loads(text, 0, NULL);
-    const bool is = json_is_object(value);
+int serve_check_arguments(const char *verb, const char *arguments) {
+    json_t *value = arguments ? json_loads(arguments, 0, NULL) : NULL;
+    const bool fine = !arguments || json_is_object(value);
     json_decref(value);
-    return is;
+    if (fine) return TOOL_OK;
+    return tool_usage(
+        verb, "--template-args takes a valid JSON object, such as '{\"enable_thinking\": false}'");
 }
 
 static int check(const serve_options *o) {
@@ -93,10 +95,7 @@ static int check(const serve_options *o) {
                           SERVE_PARALLEL_MOST, o->parallel);
     if (o->key_file && o->no_auth)
         return tool_usage("serve", "--api-key-file and --no-auth can't be combined: leave one out");
-    if (o->template.arguments && !is_object(o->template.arguments))
-        return tool_usage(
-            "serve",
-            "--template-args takes a valid JSON object, such as '{\"enable_thinking\": false}'");
+    if (serve_check_arguments("serve", o->template.arguments) != TOOL_OK) return TOOL_USAGE;
     if (o->swap_max && !o->swap)
         return tool_usage(
             "serve",

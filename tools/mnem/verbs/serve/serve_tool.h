@@ -95,6 +95,8 @@ int serve_keys_read(serve_keys *keys, const char *path);
 /* The name that clients see, of the open model: "SmolLM2-135M" of ".../SmolLM2-135M.gguf", or
  * --alias. */
 void serve_name_choose(serve *s);
+/* Are they (--template-args; NULL: none) an object? Exit code, with the message printed. */
+int serve_check_arguments(const char *verb, const char *arguments);
 /* The API of that model, with its parts of the budget. on_note: NULL: nothing is said. Exit code,
  * with the message printed. */
 int serve_api_create(serve *s, void (*on_note)(void *context, const char *text));
