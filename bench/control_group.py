@@ -5,6 +5,7 @@ its groups; the tree's top first, then this process's own group and those above 
 skipped (exit code 77), with what stood in the way, where no group can be made.
 """
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -101,6 +102,20 @@ class ControlGroup:
         if done.returncode:
             sys.exit(f"{command[0]} failed ({done.returncode}):\n{done.stderr[-2000:]}")
         return done.stdout
+
+    def begin(self, command, out):
+        """A program that runs inside, and writes to a file."""
+        return subprocess.Popen(
+            command, stdout=out, stderr=out,
+            preexec_fn=lambda: write(self.path, "cgroup.procs", os.getpid()))
+
+    def kill(self):
+        """Ends what programs of the group have left running."""
+        for pid in words(self.path, "cgroup.procs"):
+            try:
+                os.kill(int(pid), signal.SIGKILL)
+            except ProcessLookupError:
+                pass
 
     def remove(self):
         """A group that a program has just left may be busy for a moment."""

@@ -80,9 +80,12 @@ class Server:
         self.arguments = [str(x) for x in arguments] + ["--port", str(self.port)]
         self.log = log
 
+    def begin(self, out):
+        return subprocess.Popen(self.arguments, stdout=out, stderr=out)
+
     def __enter__(self):
         out = open(self.log, "w", encoding="utf-8")
-        self.process = subprocess.Popen(self.arguments, stdout=out, stderr=out)
+        self.process = self.begin(out)
         out.close()
         for _ in range(1200):
             if self.process.poll() is not None:

@@ -77,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
                                    .bodies = 1,
                                    .cors = "http://a",
                                    .handler = {.routes = routes, .on_gone = on_gone}};
-    if (!server) FUZZ_CHECK(http__server_make(&o, &server, &text) == MNEM_OK);
+    if (!server) FUZZ_CHECK(http__server_make(&o, false, &server, &text) == MNEM_OK);
     http_exchange *e = &server->slot[0];
     http__exchange_open(e, -1, (const uint8_t[16]){0});
     seed = n ? data[0] : 0;

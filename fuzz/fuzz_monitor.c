@@ -1,6 +1,6 @@
 /* fuzz_monitor.c: any bytes as a status file: what is taken can be printed, all of it.
  *
- *     fuzz_monitor -max_len=6000 NEW_FOLDER fuzz/corpus/monitor */
+ *     fuzz_monitor -max_len=7000 NEW_FOLDER fuzz/corpus/monitor */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +32,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     for (uint32_t i = 0; i < MNEM_MONITOR_ACCOUNTS; i++) {
         check_text(v.account[i].kind, sizeof v.account[i].kind);
         check_text(v.account[i].tag, sizeof v.account[i].tag);
+    }
+    CHECK(v.models <= MNEM_MONITOR_MODELS);
+    for (uint32_t i = 0; i < MNEM_MONITOR_MODELS; i++) {
+        check_text(v.served[i].name, sizeof v.served[i].name);
+        check_text(v.served[i].state, sizeof v.served[i].state);
     }
     CHECK(isfinite(v.numbers.tokens_per_s) && isfinite(v.numbers.loss));
     mnem_monitor_alive(&v);

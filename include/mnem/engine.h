@@ -91,7 +91,9 @@ typedef struct mnem_engine_options {
     mnem_kv_choice kv;
     bool page_cache; /* stream through the page cache */
     const mnem_machine_profile *profile;
-    const mnem_adapter *adapters; /* [adapter_count]; all are applied, in this order */
+    /* [adapter_count], all of them loaded, and applied in this order; a sequence may choose other
+     * scales than these (mnem_sequence_adapters_set). */
+    const mnem_adapter *adapters;
     int32_t adapter_count;
     mnem_progress progress; /* "taking memory", then "loading": bytes */
     /* Ranks that run one model together (see below); default: this process alone. layer_begin and
@@ -372,6 +374,26 @@ mnem_status mnem_engine_reads(const mnem_model *model, const mnem_engine_options
  * reported to all others. */
 mnem_status mnem_engine_follow(mnem_engine *engine);
 
+/* ---- adapters by sequence ---- */
+
+/* Those of the engine's options: constants, which any thread may read. */
+typedef struct mnem_engine_adapter {
+    const char *path; /* of its file, borrowed until the engine is destroyed */
+    float scale;
+} mnem_engine_adapter;
+int32_t mnem_engine_adapter_count(const mnem_engine *engine);
+/* false: index is past the last. */
+bool mnem_engine_adapter_get(const mnem_engine *engine, int32_t index,
+                             mnem_engine_adapter *adapter);
+/* Chooses the adapters of a sequence without tokens: scales [adapters of the engine]. The sequence
+ * gets the bits that it would get in an engine with the adapters of scales other than 0 alone,
+ * whatever others of a step use. NULL: the scales of the options, which a new sequence has. A fork
+ * has those of its origin; a saved sequence (saved.h) is loaded into one with equal scales only.
+ * MNEM_INVALID: the sequence has tokens, or a scale isn't finite. */
+mnem_status mnem_sequence_adapters_set(mnem_sequence *sequence, const float *scales);
+/* Borrowed until the sequence is destroyed. */
+const float *mnem_sequence_adapters_get(const mnem_sequence *sequence);
+
 /* ---- pages ---- */
 
 /* Pages by the kind of layers whose keys and values they hold: layers that attend to all positions,
@@ -408,8 +430,9 @@ typedef struct mnem_embed_text {
 } mnem_embed_text;
 /* Zero means default. */
 typedef struct mnem_embed_options {
-    mnem_pooling pooling; /* default: the file's */
-    bool raw;             /* default: every embedding is scaled to a length of 1 */
+    mnem_pooling pooling;        /* default: the file's */
+    bool raw;                    /* default: every embedding is scaled to a length of 1 */
+    const float *adapter_scales; /* as for mnem_sequence_adapters_set */
 } mnem_embed_options;
 /* Computes the embeddings of texts, out [count][embd] f32. An encoder sees a text as a whole, so a
  * text is run in one pass (the plan's chunk is its context), with as many texts in a pass as fit;

@@ -1,10 +1,11 @@
 /* mnem/monitor.h: publishes the current state of a program in a small status file: accounts of its
- * ledger by kind and tag, steps, tokens per second, pages, requests. `mnem top` shows such files.
+ * ledger by kind and tag, steps, tokens per second, pages, requests, models. `mnem top` shows such
+ * files.
  *
  * The file has the layout of mnem_monitor_file below, in this machine's byte order. Its sequence
  * number is odd during a write: a reader reads sequence, copies the view, and reads sequence again;
  * the copy is consistent when both are the same even number. Not here: events over time (trace.h).
- * Cost: writes 5 KiB at most ten times a second, unless `now` is set; allocates nothing.
+ * Cost: writes 6 KiB at most ten times a second, unless `now` is set; allocates nothing.
  * Threads: any, between init and fini.
  *
  *     static mnem_monitor m;
@@ -23,7 +24,7 @@
 extern "C" {
 #endif
 
-enum { MNEM_MONITOR_VERSION = 1, MNEM_MONITOR_ACCOUNTS = 64 };
+enum { MNEM_MONITOR_VERSION = 2, MNEM_MONITOR_ACCOUNTS = 64, MNEM_MONITOR_MODELS = 16 };
 #define MNEM_MONITOR_MAGIC "MNEMstat"
 
 /* The state of the program's work; zero or empty where a number doesn't apply. */
@@ -43,6 +44,13 @@ typedef struct mnem_monitor_account {
     uint64_t bytes_live, bytes_peak, limit_bytes; /* limit 0: none */
 } mnem_monitor_account;
 
+/* One of several models that a program serves. */
+typedef struct mnem_monitor_model {
+    char name[32], state[12]; /* "unloaded", "loading", "loaded", "leaving" */
+    uint32_t requests;        /* running and waiting */
+    uint64_t bytes;           /* that it takes while it is loaded */
+} mnem_monitor_model;
+
 typedef struct mnem_monitor_view {
     uint32_t pid, accounts;          /* accounts: number of entries in the table below */
     uint64_t process_start;          /* field 22 of /proc/PID/stat: detects a reused pid */
@@ -53,6 +61,8 @@ typedef struct mnem_monitor_view {
     mnem_monitor_numbers numbers;
     /* In the ledger's order; where it has more accounts, the last entry is the sum of the rest. */
     mnem_monitor_account account[MNEM_MONITOR_ACCOUNTS];
+    uint32_t models, models_more; /* entries of the table below; models without one */
+    mnem_monitor_model served[MNEM_MONITOR_MODELS];
 } mnem_monitor_view;
 
 typedef struct mnem_monitor_file {
@@ -82,6 +92,8 @@ mnem_status mnem_monitor_init(mnem_monitor *monitor, const char *path, const cha
 /* Sets the ledger whose accounts are published (NULL: none). It must outlive the monitor, or
  * another call of this function. */
 void mnem_monitor_watch(mnem_monitor *monitor, const mnem_ledger *ledger);
+/* Sets the models that the next call of mnem_monitor_tell publishes; copied. */
+void mnem_monitor_serve(mnem_monitor *monitor, const mnem_monitor_model *models, uint32_t count);
 /* Publishes the program's numbers (NULL: those of the last call). Writes the file if now is true,
  * or if the last write was at least 100 ms ago. Errors of writing are ignored. */
 void mnem_monitor_tell(mnem_monitor *monitor, const mnem_monitor_numbers *numbers, bool now);

@@ -38,23 +38,21 @@ typedef struct mnem_kv_layout {
     int32_t page_tokens; /* a multiple of 16 */
     int32_t value_dim;   /* the width of a head's values; 0: that of its keys, head_dim */
 } mnem_kv_layout;
-/* Bytes of one page of one layer (a multiple of 64); 0 when the layout is invalid. */
+/* Bytes of one page of one layer (a multiple of 64); 0: the layout is invalid. */
 uint64_t mnem_kv_page_bytes(const mnem_kv_layout *layout);
 
 /* Behind keys and values a page may hold an index key of each position: width numbers (at most
- * 1024), f32 in pages of f32, else f16. Returns their bytes in one page (a multiple of 64), or 0
- * when the arguments are invalid. */
+ * 1024), f32 in pages of f32, else f16. Returns their bytes in a page (a multiple of 64, or 0). */
 uint64_t mnem_index_page_bytes(const mnem_kv_layout *layout, int32_t width);
 
 /* A page of a layer with a short convolution holds its last length - 1 columns of width f32 instead
- * (short_conv.c); returns its bytes (a multiple of 64), or 0 when the arguments are invalid. */
+ * (short_conv.c); returns its bytes (a multiple of 64; 0: invalid). */
 enum { MNEM_CONV_LENGTH_MAX = 16 };
 uint64_t mnem_conv_page_bytes(int64_t width, int32_t length);
 
 /* A recurrent state: a matrix [rows, columns] f32 for each head, in blocks of 32 columns, each
- * contiguous; returns its bytes (a multiple of 64), or 0 when the arguments are
- * invalid (1 to 2^20 each, 2^40 bytes in all). DELTA: rows are key channels, columns value channels
- * of a head. SCAN: rows are state numbers, columns the channels of a head. */
+ * contiguous; returns its bytes (a multiple of 64; 0: invalid, more than 2^20 each or 2^40 bytes).
+ * DELTA: rows are key channels, columns value channels. SCAN: state numbers, channels of a head. */
 uint64_t mnem_state_bytes(int64_t heads, int64_t rows, int64_t columns);
 
 /* The pages of one sequence for one layer: page i of the sequence is at base + table[i] *
@@ -88,6 +86,9 @@ typedef struct mnem_kv_sequence {
  *             rows); args.in[1] points to row_begin's group. With in[0] [T, heads, k] f32 and out
  *             [T, heads, rows / heads] each head has rows of its own, a multiple of 16. in[3] isn't
  *             read (graph.h: a tap)
+ * LOW_RANK    in[0] x [T, k] f32, desc.low and args.low (tensor.h) -> out [T, sum of ranks] f32:
+ *             scale A x of the products that a row uses, side by side
+ * LOW_RANK_ADD  in[0] its out, the same products -> out [T, rows] f32: B in[0] is added in order
  * ROPE_TABLE  args.positions [T] -> out [T, rope.dims] f32, F64: cos then sin of each pair's angle,
  *             rope.dims / 2 each; in[0] frequency factors [rope.dims / 2] f32 (dims 0: none)
  * ROPE        in[0] [T, heads, n] f32, in[1] the table -> out like in[0], may be in[0] itself
@@ -97,12 +98,11 @@ typedef struct mnem_kv_sequence {
  * ATTENTION   in[0] queries [T, heads, n] f32, pages in args.kv -> out [T, heads, v] f32 (or A8
  *             [T, heads * v]). Causal, online softmax over tiles that start at absolute positions.
  *             With desc.window a row attends to that many positions, the last of them its own
- *             (window_chunks: to those from the last multiple of window on); with
- *             desc.soft_cap a score is soft_cap * tanh(score / soft_cap). With desc.both_ways a
- *             row attends to its whole sequence, up to the last row of this run. in[1] sinks
- *             [heads] f32 (dims 0: none): an additional score per head whose value vector is zero.
- *             in[2] INDEX's out [T, k] (dims 0: none): rows at positions from k on attend to these
- *             positions only
+ *             (window_chunks: to those from the last multiple of window on); with desc.soft_cap a
+ *             score is soft_cap * tanh(score / soft_cap). With desc.both_ways a row attends to its
+ *             whole sequence, up to the last row of this run. in[1] sinks [heads] f32 (dims 0:
+ *             none): a score per head more, whose value vector is zero. in[2] INDEX's out [T, k]
+ *             (dims 0: none): rows at positions from k on attend to these positions only
  * INDEX_STORE  in[0] index keys [T, n] f32 (n at most 1024) -> the pages in args.kv, from
  *             desc.state_offset on, mnem_index_page_bytes(kv, n) a page
  * INDEX       a sparse attention's choice (DeepSeek-V3.2, 2025). in[0] queries [T, heads, n] f32,
@@ -110,22 +110,19 @@ typedef struct mnem_kv_sequence {
  *             position from k on the k positions up to its own, ascending, with the largest sums
  *             over heads of weight * max(query . key, 0); of equal ones the first. Rows before see
  *             all positions, and nothing is written for them
- * SILU_MUL    in[0] gate, in[1] up, [T, n] f32 -> out [T, n] f32 (may be in[0]) or A8:
- *             silu(gate) * up. With desc.limit (F32 only) min(silu(gate), limit) times up within
- *             -limit to limit
+ * SILU_MUL    in[0] gate, in[1] up, [T, n] f32 -> out [T, n] f32 (may be in[0]) or A8: silu(gate)
+ *             * up. With desc.limit (F32 only) min(silu(gate), limit) times up within +-limit
  * GELU_MUL    the same with GELU (tanh form) in the place of silu
  * RELU_MUL    the same with max(gate, 0) in the place of silu, of F32 only
  * SOFT_CAP    in[0] [T, n] f32 -> out (may be in[0]): desc.scale * tanh(in[0] / desc.scale)
  * ADD         in[0], in[1] [T, n] f32 -> out (may be either input); see also below
  * SHORT_CONV  in[0] b, c, x side by side [T, 3 n] f32, in[1] weight [n, length] f32 (2 to 16),
  *             pages of columns in args.kv (page_tokens of desc.kv) -> out [T, n] f32: c times the
- *             convolution of b x over the last length positions. Positions before this run come
- *             from the pages, those before position 0 are zeros; then this run's are written to
- *             the pages
+ *             convolution of b x over the last length positions. Those before this run come from
+ *             the pages, those before 0 are zeros; then this run's are written to the pages
  * CONV_SILU   in[0] x [T, n] f32, in[1] weight [n, length] f32 (2 to 16), in[2] bias [n] f32 (dims
  *             0: none), a state of mnem_conv_page_bytes(n, length) in args.kv -> out [T, n] f32
- *             (may be in[0]): silu of bias + the convolution of x over the last length positions;
- *             those before position 0 are zeros
+ *             (may be in[0]): silu of bias + the convolution of x over the last length positions
  * DELTA       gated delta rule (Yang et al. 2024). in[0] q, in[1] k [T, key_heads, n] f32, in[2] v
  *             [T, heads, m], in[3] decay [T, heads] (or [T, heads, n]: one for each channel of k),
  *             in[4] beta [T, heads], in[5] a [heads], in[6] bias [heads] (or [heads, n], as in[3]),
@@ -157,19 +154,18 @@ typedef struct mnem_kv_sequence {
  * LINEAR      in[0] x [T, k] real, in[1] weight ROW [rows, k] (real, or any weight type), in[2]
  *             bias [rows] (dims 0: none) -> out [T, rows]
  * LINEAR_GRAD_INPUT  in[0] dy [T, rows], in[1] weight ROW [rows, k] -> out dx [T, k]
- * LINEAR_GRAD_WEIGHT  in[0] dy [T, rows], in[1] x [T, k] -> out dweight [rows, k], also[0]
- *             dbias
+ * LINEAR_GRAD_WEIGHT  in[0] dy [T, rows], in[1] x [T, k] -> out dweight [rows, k], also[0] dbias
  * LINEAR_LOSS cross-entropy of x times the transposed weight, a few rows of logits at a time:
  *             in[0] x [T, n], in[1] weight ROW [vocab, n], args.targets [T] (-1: not counted)
  *             -> out [T] F32 (F64) losses in nats, also[0] dx [T, n], also[1] dweight [vocab,
  *             n]: gradients of args.gradient_scale * the sum of losses; dx honours
- *             desc.accumulate, losses never do. The size of the workspace is bounded for
- *             any vocab (linear_loss.c). Logits are computed twice for words whose logits of 256
- *             tokens don't fit desc.keep_bytes (up to 8192 words always fit): a third more
- *             products, the same bits. With a teacher's in[2] [T, n2] and in[3] weight ROW [vocab,
- *             n2] the loss is (1 - a) times the cross-entropy plus a T^2 times the divergence of
+ *             desc.accumulate, losses never do. The size of the workspace is bounded for any vocab
+ *             (linear_loss.c). Logits are computed twice for words whose logits of 256 tokens don't
+ *             fit desc.keep_bytes (up to 8192 words always fit): a third more products, the same
+ *             bits. With a teacher's in[2] [T, n2] and in[3] weight ROW [vocab, n2] the loss is
+ *             (1 - a) times the cross-entropy plus a T^2 times the divergence of
  *             softmax(logits / T) from the teacher's, a = desc.teach_weight,
- *             T = desc.teach_temperature (without in[2]: (1 - a) times the cross-entropy)
+ *             T = desc.teach_temperature (without in[2]: the first term)
  * STATE_LOSS  in[0] x, in[1] a teacher's [T, n] real, args.targets [T] (-1: not counted) -> out
  *             [T] F32 (F64) desc.scale times |x - in[1]|^2 over |in[1]|^2 + n desc.epsilon
  * STATE_LOSS_GRAD  the same -> out dx [T, n] of args.gradient_scale * the sum of those
@@ -199,7 +195,8 @@ typedef struct mnem_kv_sequence {
  * CAUSAL_ATTENTION  in[0] q [T, heads, n], in[1] k, in[2] v [T, kv_heads, n], T whole sequences
  *             of desc.sequence tokens, n at most 256 -> out [T, heads, n] (never accumulated),
  *             also[0] the log of the sum of exponentials [T, heads] F32 (F64). Computed in tiles,
- *             without the whole matrix of scores. Later tokens have no influence, even if NaN
+ *             without the whole matrix of scores. Later tokens have no influence, even if NaN.
+ *             args.tokens: whole sequences, or fewer than one has, which are its beginning
  * CAUSAL_ATTENTION_GRAD  in[0] q, in[1] k, in[2] v, in[3] out, in[4] that log, in[5] dout ->
  *             out dq, also[0] dk, also[1] dv (desc.accumulate: all three are accumulated)
  *
@@ -266,6 +263,8 @@ typedef struct mnem_kv_sequence {
     X(RMS_NORM, "rms_norm")                                                                        \
     X(QUANTIZE, "quantize")                                                                        \
     X(MATMUL, "matmul")                                                                            \
+    X(LOW_RANK, "low_rank")                                                                        \
+    X(LOW_RANK_ADD, "low_rank_add")                                                                \
     X(ROPE_TABLE, "rope_table")                                                                    \
     X(ROPE, "rope")                                                                                \
     X(KV_STORE, "kv_store")                                                                        \
@@ -430,6 +429,8 @@ typedef struct mnem_op_desc {
                                        page to its index keys */
     float limit;               /* SILU_MUL, EXPERTS with that core: 0: none */
     bool softplus;             /* SIGMOID_MUL */
+    int32_t low_count;         /* LOW_RANK(_ADD) */
+    const mnem_low_rank *low;  /* [low_count], borrowed while it is used */
 } mnem_op_desc;
 
 #define MNEM_OP_DESC_INIT                                                                          \
@@ -470,6 +471,7 @@ typedef struct mnem_op_args {
     uint64_t seed;                  /* DROPOUT */
     int64_t row_base;               /* DROPOUT */
     const mnem_op_experts *experts; /* EXPERTS */
+    const mnem_low_rank_run *low;   /* LOW_RANK(_ADD) */
 } mnem_op_args;
 
 struct mnem_op {

@@ -18,6 +18,7 @@
 #include "mnem/replay.h"
 #include "mnem/snapshot.h"
 #include "mnem/tensor.h"
+#include "mnem/thread_heap.h"
 #include "mnem/trace.h"
 #include "mnem/trace_read.h"
 

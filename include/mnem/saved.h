@@ -44,9 +44,11 @@ typedef struct mnem_saved {
     int32_t states;         /* states of recurrent layers, at so many positions */
     int32_t first_window;   /* first position in the pages of layers with sliding windows */
     uint64_t ids_checksum;
+    uint64_t choice; /* of adapters (mnem_sequence_adapters_set): a sum of the scales; 0: none */
 } mnem_saved;
 /* Reads and checks the header. MNEM_BAD_FILE: not a save, or a damaged or truncated one.
- * MNEM_INVALID: a save of another model, KV type or layout; the error text says which. MNEM_IO. */
+ * MNEM_INVALID: a save of another model, KV type or layout, or of adapters with scales that no open
+ * sequence has; the error text says which. MNEM_IO. */
 mnem_status mnem_saved_open(mnem_engine *engine, int fd, uint64_t offset, mnem_saved *saved);
 /* *common: length of the common prefix of ids [n] and the save's tokens. MNEM_BAD_FILE, MNEM_IO. */
 mnem_status mnem_saved_common(const mnem_saved *saved, const int32_t *ids, int32_t n,

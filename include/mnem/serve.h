@@ -81,6 +81,9 @@ mnem_status mnem_scheduler_create(const mnem_scheduler_options *options,
  * fine. */
 void mnem_scheduler_destroy(mnem_scheduler *scheduler);
 
+/* The engine of its options; borrowed. */
+mnem_engine *mnem_scheduler_engine(const mnem_scheduler *scheduler);
+
 /* With several ranks, rank 0 has the scheduler; the other ranks call this function in place of
  * mnem_engine_follow. It executes the commands of rank 0, including those for the swap file: each
  * rank has a swap file of its own for its part of the pages, without a name, in the folder of
@@ -148,8 +151,11 @@ typedef struct mnem_request {
      * first, which follows no token. Such a request shares no pages (as no_sharing), since the
      * whole prompt is computed, with the output matrix for each of its tokens. */
     bool prompt_logprobs;
-    int32_t top;      /* likeliest tokens reported with each, up to MNEM_TOP_LOGPROBS */
-    uint64_t tree;    /* only requests with equal values share pages: tenant, salt */
+    int32_t top;   /* likeliest tokens reported with each, up to MNEM_TOP_LOGPROBS */
+    uint64_t tree; /* only requests with equal values share pages: tenant, salt */
+    /* Scales of the engine's adapters, copied (mnem_sequence_adapters_set; NULL: those of the
+     * engine's options). Only requests with equal ones share pages. */
+    const float *adapter_scales;
     bool no_sharing;  /* neither uses nor provides shared pages */
     int32_t priority; /* higher values first; equal ones by age */
     /* All are called on run's thread. on_token cancels the request by returning false. on_end is

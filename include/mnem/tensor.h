@@ -152,6 +152,31 @@ mnem_type mnem_int4_type(const mnem_int4 *weights);
  * or where one of these isn't a finite f16; the content of packed is undefined then. */
 mnem_status mnem_pack_int4(const mnem_int4 *weights, void *packed);
 
+/* ---- low-rank products beside a matrix (LOW_RANK and LOW_RANK_ADD in ops.h) ----
+ *
+ *     out [T, rows] += scale B (A x [T, k])       A [rank, k], B [rows, rank], both packed
+ *
+ * A matrix may have several products, and each row of a run uses those whose scale for it isn't 0:
+ * the others neither read nor change what is the row's. */
+typedef struct mnem_low_rank {
+    int32_t number; /* of its scale in a run */
+    mnem_type a_type, b_type;
+    int64_t rank;
+    uint64_t a_offset, b_offset; /* bytes from matrices of the run, multiples of 64 */
+    float scale;                 /* multiplied with the run's */
+} mnem_low_rank;
+/* Rows [first_row, first_row + rows) with these scales, by number. */
+typedef struct mnem_low_rank_rows {
+    int32_t first_row, rows;
+    const float *scale;
+} mnem_low_rank_rows;
+/* Rows that aren't listed use no product; none is listed twice. */
+typedef struct mnem_low_rank_run {
+    const void *matrices;
+    const mnem_low_rank_rows *list; /* [count], ascending */
+    int32_t count;
+} mnem_low_rank_run;
+
 /* ---- conversion of rows; n must be a multiple of the type's block ---- */
 mnem_status mnem_dequantize_row(mnem_type type, int64_t n, const void *row, float *out);
 /* To every weight type except IQ2_* and IQ3_* (MNEM_UNSUPPORTED). */

@@ -603,6 +603,7 @@ class mnem_embed_options(C.Structure):
     _fields_ = [
         ("pooling", mnem_pooling),
         ("raw", C.c_bool),
+        ("adapter_scales", C.POINTER(C.c_float)),
     ]
 
 class mnem_token_run(C.Structure):
@@ -627,6 +628,7 @@ class mnem_saved(C.Structure):
         ("states", C.c_int32),
         ("first_window", C.c_int32),
         ("ids_checksum", C.c_uint64),
+        ("choice", C.c_uint64),
     ]
 
 class mnem_engine_stats(C.Structure):

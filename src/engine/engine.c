@@ -15,13 +15,6 @@ static uint8_t *part_host(const mnem_engine *e, mnem__part part) {
     return mnem__part_host(&e->taken, part);
 }
 
-/* Adapters are matrices behind the model's. */
-static const void *adapter_packed(void *engine, int32_t handle) {
-    const mnem_engine *e = engine;
-    return mnem__adapter_set_packed(e->adapters, mnem__part_bound(&e->taken, MNEM__PART_ADAPTERS),
-                                    handle);
-}
-
 /* ---- create ---- */
 
 /* Points everything into the blocks. */
@@ -46,6 +39,8 @@ static void bind(mnem_engine *e) {
         e->external[MNEM__SLOT_EMBEDDING] =
             (void *)(uintptr_t)mnem__weights_resident(e->weights, embedding);
     e->source = mnem__weights_source(e->weights);
+    e->low = (mnem_low_rank_run){.matrices = mnem__part_bound(&e->taken, MNEM__PART_ADAPTERS),
+                                 .list = e->tables.low_rows};
 }
 
 /* A block that was the ring is as new again: zeros. */
@@ -59,8 +54,6 @@ static mnem_status load(mnem_engine *e, const mnem__setup *setup) {
     mnem__weights_options options = mnem__engine_weights_options(setup, &e->choice);
     options.tensors = e->map->matrices;
     options.resident = e->tables.resident;
-    options.more = adapter_packed;
-    options.more_context = e;
     const mnem__weights_blocks blocks = {.resident = mnem__part_at(&e->taken, MNEM__PART_MATRICES),
                                          .ring = part_host(e, e->parts.ring),
                                          .experts = part_host(e, MNEM__PART_EXPERTS)};

@@ -57,15 +57,17 @@ typedef struct mnem__awaited {
 
 /* The engine's tables, in the same allocation as the engine. */
 typedef struct mnem__engine_tables {
-    bool *resident;              /* [matrices] */
-    int32_t *ids;                /* [chunk] */
-    int32_t *positions;          /* [chunk] */
-    mnem_kv_sequence *kv;        /* [layers][segments of the pass] */
-    mnem__segment *segments;     /* [sequences] */
-    mnem_sequence *sequences;    /* [sequences] */
-    mnem_comm_request *requests; /* of the relay, where there are ranks */
-    mnem_step_part *parts;       /* [sequences], on ranks other than 0 */
-    mnem__awaited *awaited;      /* [mnem__relay_ahead], on rank 0 */
+    bool *resident;               /* [matrices] */
+    int32_t *ids;                 /* [chunk] */
+    int32_t *positions;           /* [chunk] */
+    mnem_kv_sequence *kv;         /* [layers][segments of the pass] */
+    mnem__segment *segments;      /* [sequences] */
+    mnem_low_rank_rows *low_rows; /* [sequences], with adapters: the stretches of a pass */
+    float *scales;                /* [sequences][adapters] */
+    mnem_sequence *sequences;     /* [sequences] */
+    mnem_comm_request *requests;  /* of the relay, where there are ranks */
+    mnem_step_part *parts;        /* [sequences], on ranks other than 0 */
+    mnem__awaited *awaited;       /* [mnem__relay_ahead], on rank 0 */
     struct {
         int32_t *pages;       /* [sequences][table_pages] */
         int32_t *free_pages;  /* [count] */
@@ -122,6 +124,18 @@ bool mnem__sequence_holds(const mnem_sequence *sequence, int32_t n);
  * ranks, which may have completed the pass, are told. */
 void mnem__sequence_doubt(mnem_sequence *sequence, int32_t ready);
 
+/* ---- engine_adapters.c ---- */
+
+/* The scales of a sequence, and those of new ones, [adapters]. */
+float *mnem__sequence_scales(const mnem_sequence *sequence);
+const float *mnem__engine_scales(const mnem_engine *engine);
+/* Without a check; the sequence is empty. */
+void mnem__sequence_scales_copy(mnem_sequence *sequence, const float *scales);
+/* MNEM_INVALID: a scale isn't finite. scales may be NULL. */
+mnem_status mnem__adapters_check(const mnem_engine *engine, const float *scales);
+/* A number that differs between scales that differ; 0 for an engine without adapters. */
+uint64_t mnem__adapters_choice(const mnem_engine *engine, const float *scales);
+
 /* MNEM_UNSUPPORTED: the engine's model or ranks lack a feature (mnem/supports.h). */
 mnem_status mnem__engine_supports(const mnem_engine *engine, uint32_t features);
 
@@ -171,11 +185,12 @@ struct mnem_engine {
     /* What its passes consist of (pass_nodes.h). */
     uint32_t nodes;
     int32_t
-        layer_rows_node;  /* of the body: per-layer embedding rows are added before it; 0: none */
-    uint32_t features;    /* needed by every step (mnem/supports.h) */
-    mnem_graph_args args; /* common to all runs of its graphs */
-    int cancel;           /* atomic */
-    uint64_t identity;    /* of the model, atomic; 0: not computed yet (saved/) */
+        layer_rows_node;   /* of the body: per-layer embedding rows are added before it; 0: none */
+    uint32_t features;     /* needed by every step (mnem/supports.h) */
+    mnem_graph_args args;  /* common to all runs of its graphs */
+    mnem_low_rank_run low; /* of the program that runs next */
+    int cancel;            /* atomic */
+    uint64_t identity;     /* of the model, atomic; 0: not computed yet (saved/) */
     mnem_engine_stats stats;
     mnem_session session; /* of mnem_session_create */
 };

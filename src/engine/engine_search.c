@@ -48,7 +48,7 @@ static void count_work(mnem__search *search) {
     if (!adapters) return;
     search->body_macs += adapters->body_macs;
     search->head_macs += adapters->head_macs;
-    search->body_bytes += (double)adapters->packed_bytes;
+    search->body_bytes += adapters->used_bytes;
 }
 
 /* One matrix by itself. */

@@ -57,6 +57,9 @@ uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choic
     t.kv = mnem__carve(base, &at, kept * sequences, sizeof(mnem_kv_sequence));
     t.segments = mnem__carve(base, &at, sequences, sizeof(mnem__segment));
     t.sequences = mnem__carve(base, &at, sequences, sizeof(mnem_sequence));
+    const uint64_t adapters = setup->adapters ? (uint64_t)setup->adapters->adapters : 0;
+    t.low_rows = mnem__carve(base, &at, adapters ? sequences : 0, sizeof(mnem_low_rank_rows));
+    t.scales = mnem__carve(base, &at, sequences * adapters, sizeof(float));
     const mnem__relay_shape relay = mnem__engine_relay(setup, choice);
     t.requests = mnem__carve(base, &at, mnem__relay_requests(&relay), sizeof(mnem_comm_request));
     t.parts = mnem__carve(base, &at, relay.size > 1 ? sequences : 0, sizeof(mnem_step_part));

@@ -80,6 +80,7 @@ static mnem_status fill_segment(mnem__step *x, int32_t index) {
 
 mnem_status mnem__pass_fill(mnem__step *x) {
     for (int32_t i = 0; i < x->segments; i++) MNEM__TRY(fill_segment(x, i));
+    mnem__adapters_of_body(x);
     return MNEM_OK;
 }
 
@@ -210,6 +211,7 @@ mnem_status mnem__pass_run_head(mnem__step *x) {
     mnem_graph_args args = pass_args(x, x->head.n);
     void *external[MNEM__SLOTS];
     memcpy(external, e->external, sizeof external);
+    mnem__adapters_of_head(x);
     external[MNEM__SLOT_HIDDEN] = x->head.hidden + (int64_t)x->head.at * e->map->shape.embd;
     args.external = external;
     return run_nodes(e, e->graphs.head, 0, e->graphs.head_sizes.nodes, &args);
@@ -219,11 +221,8 @@ mnem_status mnem__pass_run_head(mnem__step *x) {
 mnem_status mnem__step_not_finite(const mnem_engine *e) {
     mnem_model_info info;
     MNEM__TRY(mnem__model_check_finite(e->model, &e->cancel));
-    for (int32_t i = 0; e->adapters && i < e->adapters->count; i++) {
-        const mnem_model *file = e->adapters->product[i].file;
-        if (i == 0 || file != e->adapters->product[i - 1].file)
-            MNEM__TRY(mnem__model_check_finite(file, &e->cancel));
-    }
+    for (int32_t i = 0; i < mnem_engine_adapter_count(e); i++)
+        MNEM__TRY(mnem__model_check_finite(e->adapters->file[i], &e->cancel));
     mnem_model_info_get(e->model, &info);
     return mnem__fail(
         MNEM_BAD_FILE,

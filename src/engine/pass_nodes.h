@@ -76,6 +76,9 @@ typedef enum mnem__pass_stage {
 MNEM__PASS_NODE_LIST(MNEM__PASS_NODE_FUNCTION)
 #undef MNEM__PASS_NODE_FUNCTION
 
+/* Sets engine.low for the rows of the body, and for the rows of head.at (engine_adapters.c). */
+void mnem__adapters_of_body(const mnem__step *x);
+void mnem__adapters_of_head(const mnem__step *x);
 /* Runs the step's nodes of a stage; they may read x->status. */
 mnem_status mnem__pass_run_stage(mnem__step *x, mnem__pass_stage stage);
 /* Sets the engine's nodes, a bit each, and the common arguments of its graphs' runs. */

@@ -24,6 +24,7 @@ static mnem_graph_args args_of(mnem_engine *e) {
                              .positions = e->tables.positions,
                              .kv = e->tables.kv,
                              .weights = &e->source,
+                             .low = &e->low,
                              .cancel = &e->cancel};
 }
 

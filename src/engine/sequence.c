@@ -37,6 +37,7 @@ static mnem_status open_sequence(mnem_engine *e, mnem_sequence **sequence) {
                           "engine: all %d planned sequences are open; close one, or plan with more",
                           e->sequences);
     (*sequence)->open = true;
+    mnem__sequence_scales_copy(*sequence, mnem__engine_scales(e));
     return MNEM_OK;
 }
 
@@ -269,6 +270,7 @@ mnem_status mnem_sequence_fork(const mnem_sequence *of, int32_t n, mnem_sequence
     MNEM__TRY(check_windows(of, n));
     MNEM__TRY(open_sequence(e, sequence));
     mnem_sequence *s = *sequence;
+    mnem__sequence_scales_copy(s, mnem__sequence_scales(of));
     s->length = n;
     s->ready = mnem__sequence_ready(of, n);
     for (int k = 0; k < MNEM__KV_KINDS && e->taken.runs; k++)

@@ -1,5 +1,5 @@
-/* pickle_values.h: where the values of a pickle are kept: between the machine that makes them
- * (workload_pickle.c) and what asks for them (pickle_values.c). */
+/* pickle_values.h: the store of a pickle's values, which workload_pickle.c fills and
+ * pickle_values.c reads. */
 #ifndef MNEM_SRC_REPLAY_PICKLE_VALUES_H
 #define MNEM_SRC_REPLAY_PICKLE_VALUES_H
 
@@ -7,17 +7,17 @@
 #include "replay/workload_pickle.h"
 
 typedef struct mnem__container {
-    uint64_t first, last; /* chunks; MNEM__NOWHERE: none */
+    uint64_t first, last; /* indices of chunks; MNEM__NOWHERE: none */
 } mnem__container;
 #define MNEM__NOWHERE UINT64_MAX
 
 struct mnem__pickle {
-    mnem__input *in;        /* while reading */
-    uint64_t op_at;         /* where the opcode lies */
-    uint64_t opcodes;       /* so far */
+    mnem__input *in;        /* set while reading */
+    uint64_t op_at;         /* offset of the current opcode in the file */
+    uint64_t opcodes;       /* opcodes executed so far */
     mnem__array cells;      /* uint64_t */
     mnem__array containers; /* container */
-    mnem__array large;      /* int64_t, or the bits of a real */
+    mnem__array large;      /* int64_t, or the bits of a double */
     mnem__array text;       /* char: length (4 bytes), bytes, ... */
     mnem__array stack;      /* mnem__value */
     mnem__array marks;      /* size_t: depths of the stack */
@@ -35,7 +35,7 @@ static inline uint64_t mnem__value_index(mnem__value v) {
     return v >> 4;
 }
 
-/* The word that n bytes are, or NONE. */
+/* Returns the word with these n bytes; NONE: they are no word. */
 mnem__word mnem__word_of(const uint8_t *bytes, size_t n);
 
 #endif

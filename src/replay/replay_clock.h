@@ -1,15 +1,14 @@
-/* replay_clock.h: a clock for things that take ten nanoseconds.
+/* replay_clock.h: a clock for operations of about 10 ns.
  *
- * On x86-64 the time stamp counter, with fences, so that nothing of the neighbours is in what is
- * timed; its rate is measured against the system's clock, and the median of a pair of readings
- * around nothing is subtracted. Some processors count in steps of 10 ns. Elsewhere the system's
- * clock. */
+ * x86-64: the time stamp counter, with fences, so that instructions before and after aren't timed;
+ * its rate is measured against the system's clock, and the median time of an empty interval is
+ * subtracted. Some processors count in steps of 10 ns. Other processors: the system's clock. */
 #ifndef MNEM_SRC_REPLAY_REPLAY_CLOCK_H
 #define MNEM_SRC_REPLAY_REPLAY_CLOCK_H
 
 #include "base/clock.h"
 
-/* What this thread had of a processor: other programs' turns don't count. */
+/* Processor time of this thread, without the time that other programs ran. */
 static inline uint64_t mnem__thread_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -43,8 +42,8 @@ static inline uint64_t mnem__ticks_end(void) {
 #endif
 
 typedef struct mnem__tick_rate {
-    double ns;         /* of one tick */
-    uint64_t overhead; /* ticks between begin and end with nothing in between: the median */
+    double ns;         /* length of a tick */
+    uint64_t overhead; /* median ticks of an empty interval */
 } mnem__tick_rate;
 
 /* Takes two milliseconds. */

@@ -1,13 +1,14 @@
-/* workload_pickle.h: a pickle as a tree of plain values, read without executing anything.
+/* workload_pickle.h: reads a pickle as a tree of plain values, without executing code.
  *
- * Values are 8 bytes: a tag and a number or an index. Lists, tuples and sets are lists; dicts are
- * lists of key, value, key, value. Texts that the reader of snapshots looks for are words. */
+ * A value has 8 bytes: a tag, and a number or an index. Lists, tuples and sets become lists; dicts
+ * become lists of key, value, key, value. Strings that the snapshot reader looks for become words
+ * (numbers). */
 #ifndef MNEM_SRC_REPLAY_WORKLOAD_PICKLE_H
 #define MNEM_SRC_REPLAY_WORKLOAD_PICKLE_H
 
 #include "replay/workload_private.h"
 
-/* X(NAME, text): the texts that a snapshot is made of. */
+/* X(NAME, text): the keys and strings of a snapshot. */
 #define MNEM__WORD_LIST(X)                                                                         \
     X(SEGMENTS, "segments")                                                                        \
     X(DEVICE_TRACES, "device_traces")                                                              \
@@ -56,8 +57,8 @@ typedef enum mnem__word {
 } mnem__word;
 
 typedef enum mnem__value_tag {
-    MNEM__VALUE_OTHER, /* None, bytes, an integer beyond 64 bits */
-    MNEM__VALUE_SMALL, /* an integer of 60 bits, in place */
+    MNEM__VALUE_OTHER, /* None, bytes, an integer of more than 64 bits */
+    MNEM__VALUE_SMALL, /* an integer of up to 60 bits, in the value itself */
     MNEM__VALUE_LARGE, /* an integer of 64 bits, in a table */
     MNEM__VALUE_REAL,  /* in the same table */
     MNEM__VALUE_WORD,
@@ -74,8 +75,8 @@ static inline mnem__value_tag mnem__value_tag_of(mnem__value v) {
 
 typedef struct mnem__pickle mnem__pickle;
 
-/* Reads one pickle of protocol 2 to 5. MNEM_BAD_FILE with the byte; MNEM_UNSUPPORTED for one that
- * names code (any global), whatever it is. */
+/* Reads one pickle of protocol 2 to 5. MNEM_BAD_FILE, with the byte in the error text;
+ * MNEM_UNSUPPORTED: the pickle names any Python global. */
 mnem_status mnem__pickle_read(mnem__input *in, mnem__pickle **pickle);
 void mnem__pickle_free(mnem__pickle *pickle);
 mnem__value mnem__pickle_top(const mnem__pickle *pickle);
@@ -84,27 +85,27 @@ mnem__value mnem__pickle_top(const mnem__pickle *pickle);
 bool mnem__pickle_integer(const mnem__pickle *pickle, mnem__value v, int64_t *out);
 /* A float; false for anything else. */
 bool mnem__pickle_real(const mnem__pickle *pickle, mnem__value v, double *out);
-/* The bytes of a text or word, not ended by a zero; NULL for anything else. Borrowed. */
+/* The bytes of a string or word, without a terminating zero; NULL for anything else. Borrowed. */
 const char *mnem__pickle_text(const mnem__pickle *pickle, mnem__value v, size_t *length);
 
 /* Walks the elements of a list, or the keys and values of a dict in turn. */
 typedef struct mnem__pickle_walk {
     uint64_t chunk, at;
 } mnem__pickle_walk;
-/* Of anything else than a list or dict: nothing. */
+/* Of any other value: an empty walk. */
 mnem__pickle_walk mnem__pickle_walk_begin(const mnem__pickle *pickle, mnem__value v);
 bool mnem__pickle_walk_next(const mnem__pickle *pickle, mnem__pickle_walk *walk, mnem__value *v);
 
-/* The values of a dict whose keys are words; others are OTHER. The last of equal keys counts. False
- * when it isn't a dict, or has more than 256 keys, which nothing in a snapshot has. */
+/* The values of a dict by word; OTHER for absent keys. Of equal keys the last one counts. False:
+ * not a dict, or one of more than 256 keys, which no dict of a snapshot has. */
 typedef struct mnem__fields {
     mnem__value of[MNEM__WORDS];
 } mnem__fields;
 bool mnem__pickle_fields(const mnem__pickle *pickle, mnem__value dict, mnem__fields *fields);
-/* Elements of all lists and dicts. A walk over what a file shares may visit more: the reader of a
- * tree gives up beyond this. */
+/* The number of elements of all lists and dicts. A walk visits shared values several times, so it
+ * may visit more than this; the reader of a tree stops there. */
 uint64_t mnem__pickle_elements(const mnem__pickle *pickle);
-/* The word that v is, or NONE. */
+/* Returns v's word; NONE: v is no word. */
 mnem__word mnem__pickle_word(mnem__value v);
 
 #endif

@@ -1,4 +1,5 @@
-/* workload_private.h: what the readers of traces share: bytes in, operations out. */
+/* workload_private.h: shared by the trace readers: input bytes, and the workload that they
+ * build. */
 #ifndef MNEM_SRC_REPLAY_WORKLOAD_PRIVATE_H
 #define MNEM_SRC_REPLAY_WORKLOAD_PRIVATE_H
 
@@ -11,29 +12,29 @@
 typedef struct mnem__input {
     const char *name;
     int fd;                  /* -1: memory */
-    const uint8_t *at, *end; /* what is at hand */
-    uint64_t before;         /* bytes of the file before the window's start */
-    uint8_t *buffer;         /* the window, with a fd */
+    const uint8_t *at, *end; /* the unread bytes of the window */
+    uint64_t before;         /* offset of the window in the file */
+    uint8_t *buffer;         /* the window; NULL for memory */
     const uint8_t *start;
     const mnem_workload_options *options;
 } mnem__input;
 
 enum { MNEM__INPUT_WINDOW = 1 << 18 };
 
-/* Makes at least n bytes (at most the window) lie at `at`, unless the file ends before; *have says
- * how many there are. MNEM_IO, MNEM_CANCELLED. */
+/* Reads until at least n bytes (at most the window's size) are at `at`, or the file ends; *have:
+ * the number of bytes there. MNEM_IO, MNEM_CANCELLED. */
 mnem_status mnem__input_need(mnem__input *in, size_t n, size_t *have);
 static inline uint64_t mnem__input_offset(const mnem__input *in) {
     return in->before + (uint64_t)(in->at - in->start);
 }
 
-/* ---- an array that grows; element sizes are known to who uses it ---- */
+/* ---- an array that grows; the caller knows the element size ---- */
 typedef struct mnem__array {
     void *p;
     size_t count, room;
 } mnem__array;
 
-/* Room for n more elements. */
+/* Reserves space for n more elements. */
 static inline bool mnem__array_reserve(mnem__array *a, size_t n, size_t size) {
     if (a->room - a->count >= n) return true;
     size_t room = a->room ? a->room * 2 : 256;
@@ -54,16 +55,16 @@ static inline mnem_status mnem__array_append(mnem__array *a, const void *element
 /* ---- a map from numbers (ids, addresses, streams) to indices ---- */
 typedef struct mnem__number_map {
     struct mnem__number_slot *slots;
-    size_t count, room; /* room: a power of two, or 0 */
+    size_t count, room; /* room: capacity, a power of two or 0 */
 } mnem__number_map;
 enum { MNEM__NUMBER_NONE = UINT32_MAX };
 /* The value of key, or MNEM__NUMBER_NONE. */
 uint32_t mnem__number_get(const mnem__number_map *map, uint64_t key);
-/* Sets it; false without memory. Setting NONE keeps the key. */
+/* Sets the value of key; false: out of memory. The value NONE keeps the key in the map. */
 bool mnem__number_set(mnem__number_map *map, uint64_t key, uint32_t value);
 void mnem__number_fini(mnem__number_map *map);
 
-/* ---- output: the workload as it grows ---- */
+/* ---- output: the workload under construction ---- */
 typedef struct mnem__live_block {
     uint64_t bytes; /* 0 after its free */
     uint32_t stream;
@@ -73,27 +74,27 @@ struct mnem_workload {
     mnem_workload_info info; /* info.ops is set at the end */
     mnem_workload_op *ops;
     size_t room;
-    mnem__live_block *blocks; /* [allocations]; goes away at the end */
+    mnem__live_block *blocks; /* [allocations]; freed at the end of reading */
     size_t blocks_room;
     uint64_t live;
     uint32_t blocks_live;
     mnem__number_map streams;
-    char *site_text;                    /* as in snapshot_site.c; NULL: none */
+    char *site_text;                    /* in the form of snapshot_site.c; NULL: no sites */
     uint32_t *site_at;                  /* [allocations]: into site_text */
     struct mnem__snapshot_facts *facts; /* NULL: no snapshot */
 };
 
-/* stream is the file's number for it. The text of a failure says what, not where: the reader adds
- * the line or the byte. */
+/* stream is the number in the file. The error text has no position: the reader adds the line or the
+ * byte. */
 mnem_status mnem__workload_alloc(mnem_workload *w, uint64_t bytes, uint64_t stream,
                                  uint32_t *block);
 mnem_status mnem__workload_stream(mnem_workload *w, uint64_t stream, uint32_t *index);
-/* MNEM_BAD_FILE when the block isn't live. */
+/* MNEM_BAD_FILE: the block isn't live. */
 mnem_status mnem__workload_free(mnem_workload *w, uint32_t block, uint64_t stream);
-/* The same on the stream of its allocation. */
+/* The same, on the stream of the block's allocation. */
 mnem_status mnem__workload_free_there(mnem_workload *w, uint32_t block);
 
-/* ---- readers: from the start of the input to its end ---- */
+/* ---- readers: each reads the whole input ---- */
 mnem_status mnem__workload_read_text(mnem__input *in, mnem_workload *w);
 mnem_status mnem__workload_read_snapshot(mnem__input *in, mnem_workload *w);
 

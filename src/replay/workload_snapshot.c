@@ -31,7 +31,7 @@ enum { DEVICES_MAX = 4096 };
 typedef struct event {
     mnem__word action;
     uint64_t address, bytes, stream;
-    uint64_t us;          /* 0: nobody knows */
+    uint64_t us;          /* 0: unknown */
     uint64_t device_free; /* of a failure */
     mnem__value frames;
 } event;
@@ -230,7 +230,7 @@ static mnem_status follow(snapshot *s, const event *e) {
     if (!allocates && seen == SEEN_LIVE && e->action == MNEM__WORD_FREE_REQUESTED) return MNEM_OK;
     if (!allocates && seen == SEEN_FREED) return MNEM_OK; /* the second pass counts it */
     if (!allocates && seen == MNEM__NUMBER_NONE) {
-        event before = *e; /* of the free: who allocated it, and when, nobody knows */
+        event before = *e; /* of the free; the site and time of its allocation are unknown */
         before.frames = MNEM__VALUE_OTHER;
         before.us = 0;
         MNEM__TRY(add_before(s, &before));

@@ -102,6 +102,7 @@ static void begin(mnem_scheduler *s, mnem__request *r, mnem__lane *lane, int32_t
     s->waiting--;
     s->begun++;
     pthread_mutex_unlock(&s->lock);
+    mnem__lane_choose(s, lane);
     mnem__lane_mark(s, lane);
     r->begun = mnem__seconds();
     r->cached_tokens = n;

@@ -1,6 +1,7 @@
 /* cache_file.c: cached prefixes in a file, for the next time.
  *
- *     header | a row for each beginning: tree, place, parent, from | saves (saved.h), one by one
+ *     header | a row for each beginning: tree, place, parent, from; a scale for each adapter
+ *            | saves (saved.h), one by one
  *
  * Idea: what two beginnings share is written once: a save begins behind the pages that an earlier
  * row's sequence has too, and is loaded behind a fork of that. The header is written last, so half
@@ -18,7 +19,9 @@
 enum { ALIGNMENT = 4096 };
 
 typedef struct header {
-    uint64_t magic, count, checksum; /* of the rows */
+    uint64_t magic;
+    uint32_t count, adapters; /* of rows; of each row's scales */
+    uint64_t checksum;        /* of the rows */
 } header;
 
 typedef struct row {
@@ -26,8 +29,12 @@ typedef struct row {
     int32_t parent, from, length, kept; /* parent: an earlier row; below 0: none */
 } row;
 
-static uint64_t row_at(uint64_t index) {
-    return sizeof(header) + index * sizeof(row);
+static uint64_t scales_bytes(const mnem_scheduler *s) {
+    return (uint64_t)mnem_engine_adapter_count(s->engine) * sizeof(float);
+}
+
+static uint64_t row_at(const mnem_scheduler *s, uint64_t index) {
+    return sizeof(header) + index * (sizeof(row) + mnem__align_up(scales_bytes(s), 8));
 }
 
 /* ---- out ---- */
@@ -101,12 +108,22 @@ static row row_of(const mnem_scheduler *s, int32_t index, uint64_t at) {
     return r;
 }
 
+static mnem_status write_row(const mnem_scheduler *s, uint64_t index, const row *r, int fd,
+                             mnem__checksum *sum) {
+    const float *scales = mnem__sequence_scales(s->order[index]->sequence);
+    mnem__checksum_add(sum, r, sizeof *r);
+    MNEM__TRY(mnem__saved_write(fd, row_at(s, index), r, sizeof *r));
+    if (scales_bytes(s) == 0) return MNEM_OK;
+    mnem__checksum_add(sum, scales, scales_bytes(s));
+    return mnem__saved_write(fd, row_at(s, index) + sizeof *r, scales, scales_bytes(s));
+}
+
 /* The first count lanes of the order. */
 static mnem_status save_lanes(mnem_scheduler *s, int32_t count, int fd, uint64_t bytes_most,
                               uint64_t *file_end) {
     mnem__checksum sum;
     int32_t rows = 0;
-    uint64_t at = mnem__align_up(row_at((uint64_t)count), ALIGNMENT);
+    uint64_t at = mnem__align_up(row_at(s, (uint64_t)count), ALIGNMENT);
     mnem__checksum_init(&sum);
     for (int32_t i = 0; i < count; i++) {
         mnem__lane *lane = s->order[i];
@@ -115,13 +132,15 @@ static mnem_status save_lanes(mnem_scheduler *s, int32_t count, int fd, uint64_t
         const row r = row_of(s, rows, at);
         const uint64_t end = at + mnem_sequence_save_bytes(lane->sequence, r.from);
         if (end > bytes_most) break;
-        mnem__checksum_add(&sum, &r, sizeof r);
-        MNEM__TRY(mnem__saved_write(fd, row_at((uint64_t)rows), &r, sizeof r));
+        MNEM__TRY(write_row(s, (uint64_t)rows, &r, fd, &sum));
         MNEM__TRY(mnem_sequence_save(lane->sequence, lane->ids, r.from, fd, at));
         at = mnem__align_up(end, ALIGNMENT);
         rows++;
     }
-    const header h = {MAGIC, (uint64_t)rows, mnem__checksum_get(&sum)};
+    const header h = {.magic = MAGIC,
+                      .count = (uint32_t)rows,
+                      .adapters = (uint32_t)mnem_engine_adapter_count(s->engine),
+                      .checksum = mnem__checksum_get(&sum)};
     *file_end = at;
     return mnem__saved_write(fd, 0, &h, sizeof h);
 }
@@ -146,6 +165,19 @@ static mnem_status bad(const char *what) {
     return mnem__fail(MNEM_BAD_FILE, "serve: %s", what);
 }
 
+/* Adds the scales of a row, a few at a time. */
+static mnem_status add_scales(const mnem_scheduler *s, int fd, uint64_t index,
+                              mnem__checksum *sum) {
+    const uint64_t at = row_at(s, index) + sizeof(row), all = scales_bytes(s);
+    float some[64];
+    for (uint64_t done = 0, n; done < all; done += n) {
+        n = mnem__min_u64(sizeof some, all - done);
+        MNEM__TRY(mnem__saved_read(fd, at + done, some, n));
+        mnem__checksum_add(sum, some, n);
+    }
+    return MNEM_OK;
+}
+
 static mnem_status read_header(const mnem_scheduler *s, int fd, header *h) {
     mnem__checksum sum;
     row r;
@@ -153,10 +185,16 @@ static mnem_status read_header(const mnem_scheduler *s, int fd, header *h) {
     if (h->magic != MAGIC || h->count > INT32_MAX)
         return bad(
             "the file is not a saved prefix cache, or its writing was interrupted; delete it");
+    if (h->adapters != (uint32_t)mnem_engine_adapter_count(s->engine))
+        return mnem__fail(MNEM_INVALID,
+                          "serve: the prefix cache was saved with %u adapters, but this server has "
+                          "%d; use the same ones, or delete the file",
+                          h->adapters, mnem_engine_adapter_count(s->engine));
     mnem__checksum_init(&sum);
     for (uint64_t i = 0; i < h->count; i++) {
-        MNEM__TRY(mnem__saved_read(fd, row_at(i), &r, sizeof r));
+        MNEM__TRY(mnem__saved_read(fd, row_at(s, i), &r, sizeof r));
         mnem__checksum_add(&sum, &r, sizeof r);
+        MNEM__TRY(add_scales(s, fd, i, &sum));
         if (r.parent >= (int64_t)i || r.length < 1 || r.from < 0 || r.from >= r.length ||
             r.kept < 0 || r.kept > r.length || r.from % s->pages.tokens)
             return bad("the file of the prefix cache has an invalid row in its table: it is "
@@ -181,7 +219,7 @@ static mnem_status read_ids(const mnem_scheduler *s, const mnem_saved *saved, mn
     return MNEM_OK;
 }
 
-/* A sequence that begins as the parent does, and the save behind it. */
+/* The save behind what the lane's sequence has of the parent. */
 static mnem_status fill_lane(mnem_scheduler *s, const row *r, const mnem_saved *saved,
                              mnem__lane *lane) {
     const mnem__lane *parent = r->parent < 0 ? NULL : s->order[r->parent];
@@ -199,21 +237,33 @@ static mnem_status fill_lane(mnem_scheduler *s, const row *r, const mnem_saved *
                    memcmp(parent->ids, lane->ids, (size_t)r->from * sizeof *lane->ids) != 0))
         return bad("the file of the prefix cache is damaged (a cached prefix does not begin with "
                    "the shorter prefix that its row names); delete it");
-    MNEM__TRY(parent ? mnem_sequence_fork(parent->sequence, r->from, &lane->sequence)
-                     : mnem_sequence_create(s->engine, &lane->sequence));
     return mnem_sequence_load(lane->sequence, saved, r->length);
 }
 
-static mnem_status load_row(mnem_scheduler *s, int fd, uint64_t index) {
+/* The lane's sequence, which begins as the parent does, with the row's adapters; then the rest. */
+static mnem_status open_lane(mnem_scheduler *s, int fd, uint64_t index, const row *r,
+                             mnem__lane *lane) {
+    const mnem__lane *parent = r->parent < 0 ? NULL : s->order[r->parent];
+    const bool forks = parent && r->from <= mnem__lane_length(parent);
     mnem_saved saved;
+    MNEM__TRY(forks ? mnem_sequence_fork(parent->sequence, r->from, &lane->sequence)
+                    : mnem_sequence_create(s->engine, &lane->sequence));
+    float *scales = mnem__sequence_scales(lane->sequence);
+    if (!forks && scales_bytes(s) > 0)
+        MNEM__TRY(mnem__saved_read(fd, row_at(s, index) + sizeof *r, scales, scales_bytes(s)));
+    MNEM__TRY(mnem__adapters_check(s->engine, scales));
+    MNEM__TRY(mnem_saved_open(s->engine, fd, r->at, &saved));
+    return fill_lane(s, r, &saved, lane);
+}
+
+static mnem_status load_row(mnem_scheduler *s, int fd, uint64_t index) {
     row r;
     mnem__lane *lane = NULL;
     for (int32_t i = 0; i < s->lanes && !lane; i++)
         if (s->lane[i].state == MNEM__LANE_FREE) lane = &s->lane[i];
     if (!lane || index >= (uint64_t)s->lanes) return MNEM_OVER_BUDGET;
-    MNEM__TRY(mnem__saved_read(fd, row_at(index), &r, sizeof r));
-    MNEM__TRY(mnem_saved_open(s->engine, fd, r.at, &saved));
-    const mnem_status status = fill_lane(s, &r, &saved, lane);
+    MNEM__TRY(mnem__saved_read(fd, row_at(s, index), &r, sizeof r));
+    const mnem_status status = open_lane(s, fd, index, &r, lane);
     if (status != MNEM_OK) {
         mnem__lane_free(lane);
         return status;
@@ -289,12 +339,10 @@ mnem_status mnem_scheduler_prefix_load(mnem_scheduler *s, uint64_t tree, int fd,
                                        int32_t capacity, int32_t *tokens) {
     header h;
     row r;
-    mnem_saved saved;
     *tokens = 0;
     MNEM__TRY(read_header(s, fd, &h));
     if (h.count != 1) return bad("the file does not have one conversation");
-    MNEM__TRY(mnem__saved_read(fd, row_at(0), &r, sizeof r));
-    MNEM__TRY(mnem_saved_open(s->engine, fd, r.at, &saved));
+    MNEM__TRY(mnem__saved_read(fd, row_at(s, 0), &r, sizeof r));
     mnem__lane *lane = mnem__prefix_free_lane(s, NULL);
     if (!lane || !mnem__prefix_evict(s, mnem__pages_of(s, r.length)))
         return mnem__fail(MNEM_OVER_BUDGET,
@@ -302,7 +350,7 @@ mnem_status mnem_scheduler_prefix_load(mnem_scheduler *s, uint64_t tree, int fd,
                           "while other requests run",
                           r.length);
     /* An eviction may have freed lanes: this one is free in any case. */
-    mnem_status status = fill_lane(s, &r, &saved, lane);
+    mnem_status status = open_lane(s, fd, 0, &r, lane);
     if (status == MNEM_OK && r.length > capacity)
         status = mnem__fail(MNEM_OVER_BUDGET, "serve: the saved conversation is too long");
     if (status != MNEM_OK) {

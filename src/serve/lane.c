@@ -45,6 +45,11 @@ void mnem__lane_mark(const mnem_scheduler *s, mnem__lane *lane) {
                                      lane->ids, q->prompt_tokens);
 }
 
+void mnem__lane_choose(const mnem_scheduler *s, const mnem__lane *lane) {
+    if (mnem_sequence_length(lane->sequence) > 0) return; /* a fork, or cut: it has them */
+    mnem__sequence_scales_copy(lane->sequence, mnem__request_scales(s, lane->request));
+}
+
 void mnem__lane_free(mnem__lane *lane) {
     int32_t *ids = lane->ids;
     mnem_sequence_destroy(lane->sequence);

@@ -13,6 +13,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file/checksum.h"
 #include "base/minmax.h"
 #include "mnem/supports.h"
 #include "serve/serve_private.h"
@@ -37,8 +38,17 @@ const int32_t *mnem__request_breakers(const mnem_scheduler *s, const mnem__reque
     return (const int32_t *)(const void *)(s->queue + r->at + bias_bytes(r));
 }
 
+static uint64_t scale_bytes(const mnem_scheduler *s) {
+    return (uint64_t)mnem_engine_adapter_count(s->engine) * sizeof(float);
+}
+
+const float *mnem__request_scales(const mnem_scheduler *s, const mnem__request *r) {
+    return (const float *)(const void *)(s->queue + r->at + bias_bytes(r) + breaker_bytes(r));
+}
+
 const int32_t *mnem__request_prompt(const mnem_scheduler *s, const mnem__request *r) {
-    return mnem__request_breakers(s, r) + r->asked.sampler.dry_breakers.word_count;
+    return (const int32_t *)(const void *)(mnem__request_scales(s, r) +
+                                           mnem_engine_adapter_count(s->engine));
 }
 
 /* The request's block ends behind so many bytes; those behind it move up. */
@@ -54,18 +64,21 @@ static void cut_block(mnem_scheduler *s, mnem__request *r, uint64_t bytes) {
 }
 
 void mnem__request_drop_prompt(mnem_scheduler *s, mnem__request *r) {
-    cut_block(s, r, mnem__align_up(bias_bytes(r) + breaker_bytes(r), ALIGNMENT));
+    cut_block(s, r, mnem__align_up(bias_bytes(r) + breaker_bytes(r) + scale_bytes(s), ALIGNMENT));
 }
 
 static void put_block(mnem_scheduler *s, mnem__request *r, const mnem_request *asked,
                       uint64_t bytes) {
-    const uint64_t biases = bias_bytes(r), breakers = breaker_bytes(r);
+    const uint64_t biases = bias_bytes(r), breakers = breaker_bytes(r), scales = scale_bytes(s);
+    const float *own =
+        asked->adapter_scales ? asked->adapter_scales : mnem__engine_scales(s->engine);
     r->at = s->queue_used;
     r->bytes = bytes;
     s->queue_used += bytes;
     if (biases) memcpy(s->queue + r->at, asked->sampler.bias, biases);
     if (breakers) memcpy(s->queue + r->at + biases, asked->sampler.dry_breakers.words, breakers);
-    memcpy(s->queue + r->at + biases + breakers, asked->prompt,
+    if (scales) memcpy(s->queue + r->at + biases + breakers, own, scales);
+    memcpy(s->queue + r->at + biases + breakers + scales, asked->prompt,
            (size_t)asked->prompt_tokens * sizeof *asked->prompt);
 }
 
@@ -102,6 +115,7 @@ static mnem_status check_request(const mnem_scheduler *s, const mnem_request *q)
             return mnem__fail(MNEM_INVALID,
                               "serve: token %d has the id %d, but the vocabulary has %d tokens", i,
                               q->prompt[i], s->vocab);
+    MNEM__TRY(mnem__adapters_check(s->engine, q->adapter_scales));
     return mnem__sampler_check(&q->sampler, s->vocab);
 }
 
@@ -167,13 +181,23 @@ static int32_t most_tokens(const mnem_scheduler *s, const mnem_request *q) {
     return q->tokens > 0 ? mnem__min_i32(q->tokens, left) : left;
 }
 
+/* Pages of one choice of adapters are of no use for another one. */
+static uint64_t tree_of(const mnem_scheduler *s, const mnem_request *q) {
+    const float *scales = q->adapter_scales;
+    if (mnem_engine_adapter_count(s->engine) == 0) return q->tree;
+    const uint64_t choice =
+        mnem__adapters_choice(s->engine, scales ? scales : mnem__engine_scales(s->engine));
+    const uint64_t both[] = {q->tree, choice};
+    return mnem__checksum_of(both, sizeof both);
+}
+
 /* Under the lock. */
 static mnem_status take_request(mnem_scheduler *s, const mnem_request *q, uint64_t *number,
                                 mnem_request_refusal *refusal) {
     const mnem_sampler_options *sampler = &q->sampler;
     const int32_t words = sampler->dry_multiplier != 0 ? sampler->dry_breakers.word_count : 0;
     const uint64_t bytes = mnem__align_up((uint64_t)sampler->bias_count * sizeof(mnem_logit_bias) +
-                                              (uint64_t)words * sizeof(int32_t) +
+                                              (uint64_t)words * sizeof(int32_t) + scale_bytes(s) +
                                               (uint64_t)q->prompt_tokens * sizeof *q->prompt,
                                           ALIGNMENT);
     if (s->stopping)
@@ -197,6 +221,7 @@ static mnem_status take_request(mnem_scheduler *s, const mnem_request *q, uint64
                          .generator = q->sampler.seed,
                          .submitted = mnem__seconds()};
     r->asked.no_sharing |= q->prompt_logprobs;
+    r->asked.tree = tree_of(s, q);
     r->asked.sampler.dry_breakers.word_count = words;
     put_block(s, r, q, bytes);
     s->waiting++;

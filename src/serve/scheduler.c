@@ -221,6 +221,10 @@ void mnem_scheduler_destroy(mnem_scheduler *s) {
     mnem__free(s);
 }
 
+mnem_engine *mnem_scheduler_engine(const mnem_scheduler *s) {
+    return s->engine;
+}
+
 /* ---- the loop ---- */
 
 mnem_status mnem_scheduler_run(mnem_scheduler *s) {

@@ -87,7 +87,7 @@ struct mnem__lane {
     mnem_sequence *sequence; /* NULL: free or preempted */
     int32_t *ids;            /* [context] */
     int32_t count;
-    uint64_t tree;
+    uint64_t tree; /* the request's, with its choice of adapters */
     /* busy */
     mnem__request *request;
     int32_t reserved; /* tokens for which pages were promised at its admission */
@@ -189,6 +189,7 @@ static inline void mnem__scheduler_wake(mnem_scheduler *s) {
 
 const mnem_logit_bias *mnem__request_bias(const mnem_scheduler *s, const mnem__request *r);
 const int32_t *mnem__request_breakers(const mnem_scheduler *s, const mnem__request *r);
+const float *mnem__request_scales(const mnem_scheduler *s, const mnem__request *r);
 const int32_t *mnem__request_prompt(const mnem_scheduler *s, const mnem__request *r);
 /* Frees the prompt's bytes, once it is in a lane. Under the lock. */
 void mnem__request_drop_prompt(mnem_scheduler *s, mnem__request *r);
@@ -214,6 +215,8 @@ bool mnem__lane_generates(const mnem__lane *lane);
 mnem_page_count mnem__lane_loading(const mnem__lane *lane);
 /* Requests snapshots of the states where the turns of its prompt begin. */
 void mnem__lane_mark(const mnem_scheduler *s, mnem__lane *lane);
+/* Gives its sequence, while that is empty, the adapters of the lane's request. */
+void mnem__lane_choose(const mnem_scheduler *s, const mnem__lane *lane);
 /* Closes the sequence and frees the lane. */
 void mnem__lane_free(mnem__lane *lane);
 /* The pages that were promised to busy lanes and not taken yet. whole: only those of requests with

@@ -177,6 +177,7 @@ mnem__lane *mnem__set_aside_base(mnem_scheduler *s, const mnem__lane *lane, int3
  * is computed again. */
 static mnem_status read_back(mnem_scheduler *s, mnem__lane *lane, mnem__lane *from, int32_t n) {
     MNEM__TRY(mnem__prefix_open(s, from, &n, &lane->sequence));
+    mnem__lane_choose(s, lane);
     mnem_page_count need = mnem__pages_of(s, lane->swap.length);
     for (int k = 0; k < MNEM__KV_KINDS; k++) /* n is 0 where a kind forgets */
         if (mnem__engine_keeps(s->engine, k)) *mnem__page_count_at(&need, k) -= n / s->pages.tokens;
@@ -195,6 +196,7 @@ mnem_status mnem__set_aside_resume(mnem_scheduler *s, mnem__lane *lane, mnem__la
                                    int32_t n) {
     if (lane->swap.state == MNEM__SWAP_OUT) return read_back(s, lane, base, n);
     MNEM__TRY(mnem__prefix_open(s, base, &n, &lane->sequence));
+    mnem__lane_choose(s, lane);
     s->now.tokens_recomputed += (uint64_t)mnem__max_i32(lane->again - n, 0);
     tell(lane, MNEM_EVENT_RESUMED);
     return MNEM_OK;

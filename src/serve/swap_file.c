@@ -33,7 +33,8 @@ enum { HEAD_BYTES = 4096, ALIGNMENT = 4096 };
 static mnem_status read_back(const mnem__swap_job *job) {
     const mnem_saved *wrote = &job->saved;
     mnem_saved there;
-    MNEM__TRY(mnem__saved_open(job->sequence->engine, wrote->fd, wrote->offset, &there));
+    MNEM__TRY(mnem__saved_open(job->sequence->engine, mnem__sequence_scales(job->sequence),
+                               wrote->fd, wrote->offset, &there));
     if (there.length != wrote->length || there.ids_checksum != wrote->ids_checksum ||
         there.ready != wrote->ready || there.states != wrote->states ||
         there.first_window != wrote->first_window)

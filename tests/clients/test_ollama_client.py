@@ -109,13 +109,3 @@ def test_images_and_bad_settings_are_refused(client, model):
         client.generate(model, "Who?", options={"temperature": -1})
     with pytest.raises(ollama.ResponseError, match="think"):
         client.generate(model, "Who?", think=True)
-
-
-def test_litellm_speaks_it(address, model):
-    import litellm
-    ask = dict(model="ollama_chat/" + model, api_base=address, messages=HI, temperature=0,
-               max_tokens=12)
-    answer = litellm.completion(**ask)
-    assert answer.choices[0].message.content and answer.usage.completion_tokens <= 12
-    parts = [part.choices[0].delta.content or "" for part in litellm.completion(**ask, stream=True)]
-    assert "".join(parts) == answer.choices[0].message.content

@@ -87,7 +87,7 @@ def test_tools_are_called_natively(address, tools):
             "model": model_of(address),
             "messages": [{"role": "system", "content": "Be brief."},
                          {"role": "user", "content": "The weather in Ur?"}],
-            "tools": tools, "tool_choice": "required", "max_tokens": 80,
+            "tools": tools, "tool_choice": "required", "max_tokens": 80, "temperature": 0,
             "parallel_tool_calls": False,
             "stream_options": {"include_usage": True}}) as answer:
         _, _, calls, _, finish = read_stream(answer)

@@ -79,21 +79,29 @@ static void check_parts(const mnem__transformer_graph_options *o) {
     assert_int_equal(most, mnem__transformer_part_bytes(o));
 }
 
-/* An adapter at every matrix that is one product, two at the first, with a scale and without. */
+static void add_product(mnem__adapter_set *set, int32_t handle, const mnem_tensor_info *info) {
+    if (set->count == PRODUCTS) return;
+    set->low[set->count] =
+        (mnem_low_rank){.a_type = MNEM_TYPE_F32, .b_type = MNEM_TYPE_F32, .rank = 4, .scale = 1};
+    set->product[set->count++] =
+        (mnem__adapter_product){.matrix = handle,
+                                .a = {.type = MNEM_TYPE_F32, .rows = 4, .k = info->shape[1]},
+                                .b = {.type = MNEM_TYPE_F32, .rows = info->shape[0], .k = 4}};
+}
+
+/* An adapter at every matrix that is one product, two at the first. */
 static mnem__adapter_set *adapters_of(const mnem__transformer_map *map) {
-    mnem__adapter_set *set = calloc(1, sizeof *set + PRODUCTS * sizeof(mnem__adapter_product));
+    mnem__adapter_set *set = calloc(1, sizeof *set);
     assert_non_null(set);
-    set->handles = map->body_count + map->head_count;
-    for (int32_t i = 0; i <= set->handles && set->count < PRODUCTS; i++) {
-        const int32_t handle = i < set->handles ? i : 0;
+    set->product = calloc(PRODUCTS, sizeof *set->product);
+    set->low = calloc(PRODUCTS, sizeof *set->low);
+    assert_true(set->product && set->low);
+    for (int32_t handle = 0; handle < map->body_count + map->head_count; handle++) {
         mnem_tensor_info info;
         mnem__transformer_matrix(map, handle, &info);
         if (info.dims != 2) continue;
-        set->product[set->count++] =
-            (mnem__adapter_product){.matrix = handle,
-                                    .scale = i % 2 ? 1 : 2,
-                                    .a = {.type = MNEM_TYPE_F32, .rows = 4, .k = info.shape[1]},
-                                    .b = {.type = MNEM_TYPE_F32, .rows = info.shape[0], .k = 4}};
+        if (set->count == 0) add_product(set, handle, &info);
+        add_product(set, handle, &info);
     }
     return set;
 }
@@ -109,6 +117,8 @@ static void check_options(const mnem__transformer_map *map, seen *s) {
         check_whole(&o, s);
         if (!map->rows && !map->shape.encoder && map->shape.part_end == 0) check_parts(&o);
     }
+    free(set->product);
+    free(set->low);
     free(set);
 }
 

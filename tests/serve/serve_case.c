@@ -53,6 +53,7 @@ void serve_ask_alone(serve_ask *a, mnem_engine *engine, int32_t vocab) {
     mnem_sampler *sampler;
     int32_t id = -1;
     must(mnem_sequence_create(engine, &sequence));
+    must(mnem_sequence_adapters_set(sequence, q->adapter_scales));
     must(mnem_sampler_create(&q->sampler, vocab, &sampler));
     void *to[] = {sampler, &id};
     for (int32_t i = 0; i < q->prompt_tokens; i++) mnem_sampler_accept(sampler, q->prompt[i]);

@@ -26,6 +26,9 @@ class Place:
         self.env = {"HOME": str(self.root), "PATH": "/usr/bin:/bin", "XDG_STATE_HOME": str(self.root / "state")}
         (self.root / "few.txt").write_text("and the lord said unto him, let there be light.\n" * 60)
         (self.root / "prompts.txt").write_text("In the beginning\nAnd it came to pass\nThe lord said\n")
+        body = '{"prompt": "In the beginning", "max_tokens": 8, "temperature": 0}'
+        line = '{"custom_id": "%d", "method": "POST", "url": "/v1/completions", "body": ' + body + '}\n'
+        (self.root / "requests.jsonl").write_text("".join(line % i for i in range(40)))
         (self.root / "schema.json").write_text('{"type": "object", "properties": {"a": {"enum": ["x", "yy"]}}}')
         done = self.run("train", ["--init", model, "--lora", "4", "--data", self.root / "few.txt", "--any-bytes",
                                   "--out", self.root / "adapter", "--steps", "2", "--context", "64", "--batch", "2"])
@@ -63,6 +66,8 @@ class Place:
             "probe": ["probe", "--seconds", 0.2],
             "probe-model": ["probe", model, "--seconds", 0.2],
             "serve": ["serve", model, "--port", 0],
+            "batch": ["batch", model, root / "requests.jsonl", "-o", out / "t"],
+            "batch-many": ["batch", model, root / "requests.jsonl", "-o", out / "t", "--parallel", 32, "-t", 8],
         }
 
     def solved(self):

@@ -250,6 +250,25 @@ static void steps_learn_the_batch(void **unused) {
     }
 }
 
+/* The pass of a short text computes its tokens only. */
+static void logits_do_not_depend_on_the_sequence(void **unused) {
+    (void)unused;
+    batch b;
+    fill_batch(&b, 1);
+    mnem_train_options o = options_of("llama", NULL);
+    for (int32_t count = 1; count < SEQUENCE; count++) {
+        float logits[2][VOCAB];
+        for (int i = 0; i < 2; i++) {
+            o.sequence = i ? count : SEQUENCE;
+            made m = make(&o, 0);
+            mnem_trainer_init(m.trainer, 7);
+            assert_int_equal(mnem_trainer_logits(m.trainer, b.ids, count, logits[i]), MNEM_OK);
+            unmake(&m);
+        }
+        assert_memory_equal(logits[0], logits[1], sizeof logits[0]);
+    }
+}
+
 static void a_step_allocates_nothing(void **unused) {
     (void)unused;
     mnem_train_options o = options_of("llama", NULL);
@@ -395,6 +414,7 @@ int main(void) {
         cmocka_unit_test(gradients_in_bf16_are_near_those_of_pytorch),
         cmocka_unit_test(the_budget_changes_no_bit),
         cmocka_unit_test(accumulation_gives_the_same_gradients_up_to_rounding),
+        cmocka_unit_test(logits_do_not_depend_on_the_sequence),
         cmocka_unit_test(a_step_allocates_nothing),
         cmocka_unit_test(an_observer_is_told_of_each_node),
         cmocka_unit_test(steps_learn_the_batch),

@@ -44,7 +44,7 @@ const tool_option tool_quiet_progress_options[] = {
 const tool_option tool_verbose_options[] = {
     {"verbose", 'v', NULL, TOOL_VALUE_FLAG, AT(verbose),
      .help = "print the plan and the ledger as tables, which account for every byte; on a terminal "
-             "a summary of them"},
+             "print a summary"},
     {0},
 };
 
@@ -57,7 +57,7 @@ const tool_option tool_help_options[] = {
 #define AT(field) offsetof(tool_session_asked, field)
 const tool_option tool_shape_options[] = {
     TOOL_CTX_OPTION(AT(context), "the largest that fits without slowing the run down, up to 4096 "
-                                 "and the model's context length; a long prompt: as needed"),
+                                 "and the model's context length; longer if the prompt needs it"),
     TOOL_GROUP(tool_pass_options, 0),
     {"snapshot-tokens", 0, "N", TOOL_VALUE_COUNT, AT(snapshot_tokens), .least = 1,
      .most = INT32_MAX,

@@ -377,6 +377,7 @@ const char *tool_foreign_verb(const char *word) {
         {"show inspect gguf llama-gguf", "did you mean: mnem info"},
         {"llama-bench", "did you mean: mnem bench"},
         {"ppl llama-perplexity", "did you mean: mnem perplexity"},
+        {"run-batch batches", "did you mean: mnem batch MODEL REQUESTS -o ANSWERS"},
         {"llama-quantize", "did you mean: mnem quantize"},
         {"llama-tokenize", "did you mean: mnem tokenize"},
         {"llama-embedding", "did you mean: mnem embed"},

@@ -182,9 +182,9 @@ static int begin(tool_stage *stage, uint64_t budget, const char *path) {
                                         .own_process = true,
                                         .other_bytes = tool_ranks_bytes(),
                                         .other_tag = "MPI"};
-    if (tool_ranks_follows()) {
-        /* rank 0 shows what all do */
-    } else if (strcmp(args->verb->name, "run") == 0 || strcmp(args->verb->name, "serve") == 0)
+    /* Of ranks, 0 shows what all do. */
+    if (!tool_ranks_follows() &&
+        tool_has_word("run serve batch", args->verb->name, strlen(args->verb->name)))
         tool_monitor_begin(args, path);
     const mnem_status status = mnem_ledger_create_process(&ledger, &stage->ledger);
     if (status != MNEM_OK) return tool_fail(status);

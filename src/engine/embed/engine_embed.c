@@ -17,6 +17,7 @@ enum { TOGETHER = 32 }; /* at most in a step */
 typedef struct pooler {
     mnem_engine *e;
     const mnem_step_part *parts;
+    const float *scales; /* of adapters */
     mnem_pooling pooling;
     float *out; /* [parts][embd] */
 } pooler;
@@ -107,6 +108,8 @@ static mnem_status embed_some(pooler *p, const mnem_embed_text *texts, int32_t *
         parts[open] = (mnem_step_part){.ids = texts[open].ids, .n = texts[open].n};
         status = mnem_sequence_create(p->e, &parts[open].sequence);
         open += status == MNEM_OK;
+        if (status == MNEM_OK && p->scales)
+            mnem__sequence_scales_copy(parts[open - 1].sequence, p->scales);
         if (status != MNEM_OK || open == 1 || have_pages(p->e, parts, open)) continue;
         mnem_sequence_destroy(parts[--open].sequence);
         break;
@@ -144,8 +147,11 @@ static mnem_status check(const mnem_engine *e, const mnem_embed_text *texts, int
 mnem_status mnem_engine_embed(mnem_engine *e, const mnem_embed_text *texts, int32_t count,
                               const mnem_embed_options *options, float *out) {
     const mnem_embed_options o = options ? *options : (mnem_embed_options){0};
-    pooler p = {.e = e, .pooling = o.pooling ? o.pooling : e->map->shape.pooling};
+    pooler p = {.e = e,
+                .scales = o.adapter_scales,
+                .pooling = o.pooling ? o.pooling : e->map->shape.pooling};
     MNEM__TRY(check(e, texts, count, p.pooling));
+    MNEM__TRY(mnem__adapters_check(e, p.scales));
     mnem_status status = MNEM_OK;
     for (int32_t at = 0, n; at < count && status == MNEM_OK; at += n) {
         n = mnem__min_i32(count - at, TOGETHER);

@@ -187,9 +187,9 @@ static mnem_status take_rows(mnem__gather *g, int32_t peer, const mnem_graph_gat
     const size_t came = request_of(g, g->at, peer)->bytes;
     if (came != (size_t)n * bytes)
         return mnem__fail(MNEM_IO,
-                          "engine: %zu bytes of columns came from rank %d, expected %zu (do all "
-                          "ranks run the same version of mnem?)",
-                          came, peer, (size_t)n * bytes);
+                          "engine: rank %d sent %zu bytes of columns, expected %zu (do all ranks "
+                          "run the same version of mnem?)",
+                          peer, came, (size_t)n * bytes);
     size_t own; /* a copy of keys is there, and under way to others */
     part_of(g, g->rank, x, &own);
     if (begin != own)
@@ -263,9 +263,9 @@ static mnem_status take_routed(mnem__gather *g, int32_t peer, const mnem_graph_g
     const size_t came = request_of(g, g->at, peer)->bytes;
     if (came != bytes)
         return mnem__fail(MNEM_IO,
-                          "engine: %zu bytes of experts came from rank %d, expected %zu (do all "
-                          "ranks run the same version of mnem?)",
-                          came, peer, bytes);
+                          "engine: rank %d sent %zu bytes of experts, expected %zu (do all ranks "
+                          "run the same version of mnem?)",
+                          peer, came, bytes);
     MNEM__TRY(copy_routed(g, peer, x, span, slot_of(g, g->at, peer), true, &bytes));
     return post(g, g->at, peer);
 }

@@ -48,14 +48,30 @@ static mnem__saved_header header_of(const mnem_engine *e, int32_t from, int32_t 
     return h;
 }
 
-static mnem_status check_engine(const mnem_engine *e, const mnem__saved_header *h) {
+static mnem_status another_model(void) {
+    return mnem__fail(MNEM_INVALID, "saved sequence: the file was made with another model or "
+                                    "adapter; use those with which it was saved");
+}
+
+/* Whether a save may be of this choice. */
+static bool is_choice(const mnem_engine *e, const float *scales, uint64_t choice) {
+    if (!e->adapters) return choice == 0;
+    if (scales) return choice == mnem__adapters_choice(e, scales);
+    bool any = choice == mnem__adapters_choice(e, mnem__engine_scales(e));
+    for (int32_t i = 0; i < e->sequences && !any; i++) {
+        const mnem_sequence *s = &e->tables.sequences[i];
+        any = s->open && choice == mnem__adapters_choice(e, mnem__sequence_scales(s));
+    }
+    return any;
+}
+
+static mnem_status check_engine(const mnem_engine *e, const float *scales,
+                                const mnem__saved_header *h) {
     const mnem__saved_header own =
         header_of(e, h->from, h->length, h->first_window, h->ready, h->state_count);
     uint64_t identity;
     MNEM__TRY(mnem__saved_identity(e, &identity));
-    if (h->identity != identity)
-        return mnem__fail(MNEM_INVALID, "saved sequence: the file was made with another model or "
-                                        "adapter; use those with which it was saved");
+    if (!is_choice(e, scales, h->identity - identity)) return another_model();
     if (h->kv_type != own.kv_type)
         return mnem__fail(MNEM_INVALID,
                           "saved sequence: the KV cache of the file has another type than the "
@@ -76,7 +92,8 @@ static bool is_ready_sound(const mnem_engine *e, const mnem__saved_header *h) {
     return h->ready == h->length || h->ready == mnem__engine_ready(e, INT32_MAX, h->length);
 }
 
-mnem_status mnem__saved_open(const mnem_engine *e, int fd, uint64_t offset, mnem_saved *saved) {
+mnem_status mnem__saved_open(const mnem_engine *e, const float *scales, int fd, uint64_t offset,
+                             mnem_saved *saved) {
     mnem__saved_header h;
     *saved = (mnem_saved){.fd = fd, .offset = offset};
     MNEM__TRY(mnem_transformer_supports(&e->map->shape, MNEM_FEATURE_SAVED));
@@ -88,10 +105,10 @@ mnem_status mnem__saved_open(const mnem_engine *e, int fd, uint64_t offset, mnem
     if (h.magic != MNEM__SAVED_MAGIC)
         return mnem__fail(
             MNEM_BAD_FILE,
-            "saved sequence: the file is of another kind; give one that saving a sequence wrote");
+            "saved sequence: the file isn't one; give a file that mnem_sequence_save wrote");
     if (h.checksum != mnem__saved_header_checksum(&h) || !is_sound(&h))
         return damaged("the header");
-    MNEM__TRY(check_engine(e, &h));
+    MNEM__TRY(check_engine(e, scales, &h));
     if (!is_ready_sound(e, &h) || !mnem__engine_holds(e, h.ready, h.first_window))
         return damaged("the header");
     saved->bytes = h.bytes;
@@ -101,12 +118,14 @@ mnem_status mnem__saved_open(const mnem_engine *e, int fd, uint64_t offset, mnem
     saved->states = h.state_count;
     saved->first_window = h.first_window;
     saved->ids_checksum = h.ids_checksum;
+    MNEM__TRY(mnem__saved_identity(e, &saved->choice));
+    saved->choice = h.identity - saved->choice;
     return MNEM_OK;
 }
 
 mnem_status mnem_saved_open(mnem_engine *e, int fd, uint64_t offset, mnem_saved *saved) {
     MNEM__TRY(mnem__engine_supports(e, MNEM_FEATURE_SAVED));
-    return mnem__saved_open(e, fd, offset, saved);
+    return mnem__saved_open(e, NULL, fd, offset, saved);
 }
 
 static mnem_status read_ids(const mnem_saved *saved, int32_t at, int32_t count, int32_t *ids,
@@ -192,6 +211,7 @@ static mnem_status check_begin(const mnem_sequence *s, const mnem_saved *saved, 
                           "has ended",
                           s->load.on ? "another load of it has begun (mnem_sequence_load_begin)"
                                      : "it takes part in a step that has not ended");
+    if (saved->choice != mnem__adapters_choice(e, mnem__sequence_scales(s))) return another_model();
     if (!goes_on(s, saved))
         return mnem__fail(MNEM_INVALID,
                           "saved sequence: the file begins at token %d and can't continue a "

@@ -107,7 +107,8 @@ mnem_saved mnem__saved_of(const mnem_sequence *s, const uint64_t *page_bytes) {
                         .length = h.length,
                         .ready = h.ready,
                         .states = h.state_count,
-                        .first_window = h.first_window};
+                        .first_window = h.first_window,
+                        .choice = mnem__adapters_choice(s->engine, mnem__sequence_scales(s))};
 }
 
 mnem_status mnem__sequence_save(const mnem_sequence *s, const int32_t *ids, uint64_t ids_checksum,
@@ -119,6 +120,7 @@ mnem_status mnem__sequence_save(const mnem_sequence *s, const int32_t *ids, uint
     mnem__saved_header h = header_of(s, from, snapshots);
     if (!ids && mnem__engine_has_states(s->engine)) ids = mnem__sequence_history(s);
     MNEM__TRY(mnem__saved_identity(s->engine, &h.identity));
+    h.identity += mnem__adapters_choice(s->engine, mnem__sequence_scales(s));
     h.ids_checksum = ids_checksum;
     h.checksum = mnem__saved_header_checksum(&h);
     mnem__saved_lay_out(s->engine, &h, pages, &bytes);

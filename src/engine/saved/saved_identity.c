@@ -68,16 +68,10 @@ static mnem_status add_model(mnem__checksum *sum, const mnem_model *model, bool 
     return MNEM_OK;
 }
 
-/* Each file once: its products come together, and their scales tell how much of it counts. */
+/* Scales are a sequence's. */
 static mnem_status add_adapters(mnem__checksum *sum, const mnem__adapter_set *set, bool *bf16) {
-    const mnem_model *before = NULL;
-    for (int32_t i = 0; set && i < set->count; i++) {
-        const mnem__adapter_product *p = &set->product[i];
-        mnem__checksum_add(sum, &p->scale, sizeof p->scale);
-        mnem__checksum_add(sum, &p->matrix, sizeof p->matrix);
-        if (p->file != before) MNEM__TRY(add_model(sum, p->file, bf16));
-        before = p->file;
-    }
+    for (int32_t i = 0; set && i < set->adapters; i++)
+        MNEM__TRY(add_model(sum, set->file[i], bf16));
     return MNEM_OK;
 }
 

@@ -25,7 +25,7 @@
 
 typedef struct mnem__saved_header {
     uint64_t magic;
-    uint64_t identity; /* of the model, as it runs */
+    uint64_t identity; /* of the model, as it runs, plus the sequence's choice of adapters */
     uint64_t bytes;    /* of the whole save */
     uint64_t page_bytes[MNEM__KV_PAGED];
     int32_t from, length, ready; /* ready: engine_private.h */
@@ -57,11 +57,13 @@ mnem__checksum mnem__saved_page_sum(int kind, int32_t number, uint64_t ids_check
 
 /* mnem_sequence_save and mnem_saved_open without their checks; on one of several ranks, its own
  * part in a file of its process. ids NULL: not written, and ids_checksum is any number.
- * snapshots: whether snapshots of its states are included. */
+ * snapshots: whether snapshots of its states are included. scales: those that the save must be of,
+ * [adapters]; NULL: those of new sequences or of any open one. */
 mnem_status mnem__sequence_save(const mnem_sequence *sequence, const int32_t *ids,
                                 uint64_t ids_checksum, int32_t from, bool snapshots, int fd,
                                 uint64_t offset);
-mnem_status mnem__saved_open(const mnem_engine *engine, int fd, uint64_t offset, mnem_saved *saved);
+mnem_status mnem__saved_open(const mnem_engine *engine, const float *scales, int fd,
+                             uint64_t offset, mnem_saved *saved);
 /* Describes a save of the whole sequence as mnem__saved_open would, for pages of page_bytes; NULL:
  * those of this rank. */
 mnem_saved mnem__saved_of(const mnem_sequence *sequence, const uint64_t *page_bytes);

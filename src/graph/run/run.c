@@ -90,6 +90,18 @@ static uint8_t *tensor_pointer(const mnem__run *r, int32_t id, int64_t first) {
     return base + root->offset + skipped;
 }
 
+/* Of the one sequence of a tail, the rows from first on. */
+static void bind_low(const mnem__run *r, int64_t first, mnem__bound *b) {
+    b->low = *r->args->low;
+    b->args.low = &b->low;
+    if (b->low.count == 0) return;
+    b->low_rows = b->low.list[0];
+    b->low_rows.first_row = 0;
+    b->low_rows.rows -= (int32_t)first;
+    b->low.list = &b->low_rows;
+    if (b->low_rows.rows <= 0) b->low.count = 0;
+}
+
 /* A tail's nodes compute only what somebody reads, the rows from first_row on: for them the batch
  * begins there, and so does the sequence. */
 void mnem__run_bind(const mnem__run *r, const mnem__graph_step *step, mnem__bound *b) {
@@ -103,10 +115,12 @@ void mnem__run_bind(const mnem__run *r, const mnem__graph_step *step, mnem__boun
                              .targets = r->args->targets,
                              .gradient_scale = r->args->gradient_scale,
                              .seed = r->args->seed,
-                             .row_base = r->args->row_base};
+                             .row_base = r->args->row_base,
+                             .low = r->args->low};
     for (int j = 0; j < MNEM_OP_INPUTS; j++) b->args.in[j] = tensor_pointer(r, step->in[j], first);
     for (int j = 0; j < MNEM_OP_ALSO; j++)
         b->args.also[j] = tensor_pointer(r, step->also[j], first);
+    if (first > 0 && r->args->low) bind_low(r, first, b);
     if (!r->args->kv) return;
     b->args.kv = r->args->kv + (int64_t)step->layer * r->args->kv_count;
     if (first == 0) return;

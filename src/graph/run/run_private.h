@@ -42,10 +42,12 @@ typedef struct mnem__walk {
     unsigned meetings;
 } mnem__walk;
 
-/* A node's arguments, with the sequence that a tail sees. */
+/* A node's arguments, with the sequence that a tail sees, and its low-rank products. */
 typedef struct mnem__bound {
     mnem_op_args args;
     mnem_kv_sequence kv;
+    mnem_low_rank_rows low_rows;
+    mnem_low_rank_run low;
 } mnem__bound;
 
 /* Sets a node's arguments: pointers to its tensors in this run, and the rows of its batch. */

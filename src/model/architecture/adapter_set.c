@@ -1,17 +1,17 @@
 /* adapter_set.c: low-rank adapters beside a model's matrices.
  *
- * Idea: an adapter's product is two ordinary MATMULs, the second adding to what the model's own
- * wrote, with a SCALE of [T, rank] between. Nothing else of a run knows of adapters.
- * Invariant: the model's weights stay as they are in every type and budget, so a set of scale 0
- * changes no bit; the additions of a row are in the order of the adapters, whatever shares its
- * pass.
- * Cost: rank (k + rows) multiply-adds for each token and matrix; the packed matrices, always
- * resident, and 16 raw rows beside them that only loading uses. */
+ * Idea: a matrix's adapters are two operators behind its own product: A x of all that a row uses,
+ * then B of that, added to what the product wrote. Nothing else of a program knows of adapters.
+ * Invariant: the model's weights stay as they are in every type and budget, and a row without
+ * adapters is not touched, so a set of scale 0 changes no bit; the additions of a row are in the
+ * order of the adapters, whatever shares its pass.
+ * Cost: rank (k + rows) multiply-adds for each token, matrix and adapter that it uses; the packed
+ * matrices, always resident, and 16 raw rows beside them that only loading uses. */
 #include "model/architecture/adapter_set.h"
 
 #include <math.h>
 
-#include "base/checked.h"
+#include "base/carve.h"
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/minmax.h"
@@ -53,12 +53,13 @@ static mnem__adapter_half take_half(mnem__adapter_set *set, const mnem_model *fi
 }
 
 static mnem_status add_pair(mnem__adapter_set *set, const mnem__transformer_map *map,
-                            const mnem_model *file, int32_t tensor,
-                            const mnem__adapter_pair *pair) {
+                            int32_t adapter, int32_t tensor, const mnem__adapter_pair *pair) {
     mnem__adapter_product *p = &set->product[set->count];
+    mnem_low_rank *low = &set->low[set->count];
+    const mnem_model *file = set->file[adapter];
     mnem_tensor_info info;
     mnem_model_tensor_get(map->model, (uint32_t)tensor, &info);
-    *p = (mnem__adapter_product){file, find_handle(map, tensor), pair->scale, .a = {0}};
+    *p = (mnem__adapter_product){.adapter = adapter, .matrix = find_handle(map, tensor)};
     if (p->matrix < 0)
         return mnem__fail(
             MNEM_UNSUPPORTED,
@@ -67,57 +68,123 @@ static mnem_status add_pair(mnem__adapter_set *set, const mnem__transformer_map 
             mnem_model_file_path(file, 0), info.name);
     p->a = take_half(set, file, pair->a);
     p->b = take_half(set, file, pair->b);
-    *(p->matrix < map->body_count ? &set->body_macs : &set->head_macs) +=
-        (double)pair->rank * (double)(p->a.k + p->b.rows);
+    *low = (mnem_low_rank){.number = adapter,
+                           .a_type = p->a.type,
+                           .b_type = p->b.type,
+                           .rank = pair->rank,
+                           .a_offset = p->a.offset,
+                           .b_offset = p->b.offset,
+                           .scale = pair->scale};
     set->count++;
     return MNEM_OK;
 }
 
-static mnem_status add_adapter(mnem__adapter_set *set, const mnem__transformer_map *map,
-                               const mnem_adapter *adapter, mnem__adapter_pair *pairs) {
-    mnem_model_info info;
-    mnem_model_info_get(map->model, &info);
-    mnem_status status = mnem__adapter_match(map->model, adapter->model, adapter->scale, pairs);
-    for (uint32_t i = 0; i < info.tensors && status == MNEM_OK; i++)
-        if (pairs[i].a >= 0) status = add_pair(set, map, adapter->model, (int32_t)i, &pairs[i]);
-    return status;
+static uint64_t half_bytes(const mnem__adapter_half *half) {
+    return mnem_pack_bytes(half->type, half->rows, half->k);
 }
 
+/* What a token that uses an adapter reads and multiplies, more than what was counted. */
+typedef struct use {
+    double body, head, bytes;
+} use;
+
+static use use_of(const mnem__adapter_set *set, const mnem__transformer_map *map, int32_t adapter) {
+    use u = {0};
+    for (int32_t i = 0; i < set->count; i++) {
+        const mnem__adapter_product *p = &set->product[i];
+        if (p->adapter != adapter) continue;
+        *(p->matrix < map->body_count ? &u.body : &u.head) +=
+            (double)p->a.rows * (double)(p->a.k + p->b.rows);
+        u.bytes += (double)(half_bytes(&p->a) + half_bytes(&p->b));
+    }
+    return u;
+}
+
+static void count_use(mnem__adapter_set *set, const mnem__transformer_map *map) {
+    use given = {0}, largest = {0};
+    for (int32_t i = 0; i < set->adapters; i++) {
+        const use u = use_of(set, map, i);
+        if (u.bytes > largest.bytes) largest = u;
+        if (set->scale[i] == 0) continue;
+        given = (use){given.body + u.body, given.head + u.head, given.bytes + u.bytes};
+    }
+    if (given.bytes == 0) given = largest;
+    set->body_macs = given.body;
+    set->head_macs = given.head;
+    set->used_bytes = given.bytes;
+}
+
+/* Matrix by matrix, of each the adapters in their order; pairs [adapters][tensors]. */
 static mnem_status add_all(mnem__adapter_set *set, const mnem__transformer_map *map,
-                           const mnem_adapter *adapters, int32_t count) {
-    mnem_model_info info;
-    mnem_model_info_get(map->model, &info);
-    mnem__adapter_pair *pairs = mnem__calloc("session", (size_t)info.tensors + 1, sizeof *pairs);
-    mnem_status status = pairs ? MNEM_OK : mnem__heap_status();
-    for (int32_t i = 0; i < count && status == MNEM_OK; i++)
-        if (adapters[i].scale != 0) status = add_adapter(set, map, &adapters[i], pairs);
-    mnem__free(pairs);
+                           const mnem__adapter_pair *pairs, uint32_t tensors) {
+    for (uint32_t t = 0; t < tensors; t++)
+        for (int32_t i = 0; i < set->adapters; i++) {
+            const mnem__adapter_pair *pair = &pairs[(uint64_t)i * tensors + t];
+            if (pair->a >= 0) MNEM__TRY(add_pair(set, map, i, (int32_t)t, pair));
+        }
+    count_use(set, map);
     /* What loading needs lies behind all that stays. */
     set->block_bytes += set->packed_bytes;
+    return MNEM_OK;
+}
+
+static uint64_t lay_out(uint64_t adapters, uint64_t products, uint8_t *base,
+                        mnem__adapter_set *set) {
+    uint64_t at = sizeof *set;
+    mnem__adapter_set s = {0};
+    s.file = mnem__carve(base, &at, adapters, sizeof *s.file);
+    s.scale = mnem__carve(base, &at, adapters, sizeof *s.scale);
+    s.product = mnem__carve(base, &at, products, sizeof *s.product);
+    s.low = mnem__carve(base, &at, products, sizeof *s.low);
+    s.host_bytes = at;
+    if (set) *set = s;
+    return at;
+}
+
+/* pairs: of each adapter, for each tensor of the model. */
+static mnem_status match_all(const mnem__transformer_map *map, const mnem_adapter *adapters,
+                             int32_t count, uint32_t tensors, mnem__adapter_pair *pairs) {
+    for (int32_t i = 0; i < count; i++)
+        MNEM__TRY(
+            mnem__adapter_match(map->model, adapters[i].model, 1, pairs + (uint64_t)i * tensors));
+    return MNEM_OK;
+}
+
+static mnem_status make(const mnem__transformer_map *map, const mnem_adapter *adapters,
+                        int32_t count, const mnem__adapter_pair *pairs, uint32_t tensors,
+                        mnem__adapter_set **set) {
+    uint64_t products = 0;
+    for (uint64_t i = 0; i < (uint64_t)count * tensors; i++) products += pairs[i].a >= 0;
+    uint8_t *base = mnem__calloc("session", 1, lay_out((uint64_t)count, products, NULL, NULL));
+    if (!base) return mnem__heap_status();
+    mnem__adapter_set *s = (void *)base;
+    lay_out((uint64_t)count, products, base, s);
+    s->adapters = count;
+    for (int32_t i = 0; i < count; i++) {
+        s->file[i] = adapters[i].model;
+        s->scale[i] = adapters[i].scale;
+    }
+    const mnem_status status = add_all(s, map, pairs, tensors);
+    if (status == MNEM_OK)
+        *set = s;
+    else
+        mnem__adapter_set_destroy(s);
     return status;
 }
 
 mnem_status mnem__adapter_set_create(const mnem__transformer_map *map, const mnem_adapter *adapters,
                                      int32_t count, mnem__adapter_set **set) {
-    uint64_t products = 0;
+    mnem_model_info info;
     *set = NULL;
     MNEM__TRY(check_adapters(adapters, count));
-    for (int32_t i = 0; i < count; i++) {
-        mnem_model_info info;
-        mnem_model_info_get(adapters[i].model, &info);
-        if (adapters[i].scale != 0) products += info.tensors / 2 + 1;
-    }
-    if (products == 0) return MNEM_OK;
-    const uint64_t bytes = sizeof **set + products * sizeof(mnem__adapter_product);
-    mnem__adapter_set *made = mnem__calloc("session", 1, bytes);
-    if (!made) return mnem__heap_status();
-    made->host_bytes = bytes;
-    made->handles = map->body_count + map->head_count + map->extra_count;
-    const mnem_status status = add_all(made, map, adapters, count);
-    if (status == MNEM_OK && made->count > 0)
-        *set = made;
-    else
-        mnem__adapter_set_destroy(made);
+    if (count == 0) return MNEM_OK;
+    mnem_model_info_get(map->model, &info);
+    mnem__adapter_pair *pairs =
+        mnem__calloc("session", (uint64_t)count * info.tensors + 1, sizeof *pairs);
+    if (!pairs) return mnem__heap_status();
+    mnem_status status = match_all(map, adapters, count, info.tensors, pairs);
+    if (status == MNEM_OK) status = make(map, adapters, count, pairs, info.tensors, set);
+    mnem__free(pairs);
     return status;
 }
 
@@ -145,22 +212,11 @@ mnem_status mnem__adapter_set_load(const mnem__adapter_set *set, void *block) {
     mnem_status status = MNEM_OK;
     for (int32_t i = 0; i < set->count && status == MNEM_OK; i++) {
         const mnem__adapter_product *p = &set->product[i];
-        status = load_half(set, p->file, &p->a, block);
-        if (status == MNEM_OK) status = load_half(set, p->file, &p->b, block);
+        const mnem_model *file = set->file[p->adapter];
+        status = load_half(set, file, &p->a, block);
+        if (status == MNEM_OK) status = load_half(set, file, &p->b, block);
     }
     return status;
-}
-
-const void *mnem__adapter_set_packed(const mnem__adapter_set *set, const void *block,
-                                     int32_t handle) {
-    if (!set || handle < set->handles) return NULL;
-    const int32_t i = handle - set->handles;
-    const mnem__adapter_product *p = &set->product[i / 2];
-    return (const uint8_t *)block + (i % 2 ? p->b.offset : p->a.offset);
-}
-
-static uint64_t half_bytes(const mnem__adapter_half *half) {
-    return mnem_pack_bytes(half->type, half->rows, half->k);
 }
 
 uint64_t mnem__adapter_set_bytes_at(const mnem__adapter_set *set, int32_t handle) {
@@ -179,37 +235,27 @@ bool mnem__adapter_set_has(const mnem__adapter_set *set, int32_t handle) {
     return false;
 }
 
-static mnem_graph_node half_product(const mnem__adapter_half *half, const mnem__adapted *at,
-                                    int32_t handle) {
-    mnem_graph_node node = {.desc = {.kind = MNEM_OP_MATMUL}, .matrix = handle, .tail = at->tail};
-    node.desc.in[1] = mnem_tensor_packed(half->type, half->rows, half->k);
-    return node;
-}
-
-static void add_product(const mnem__adapter_set *set, int32_t i, mnem_graph *graph,
-                        const mnem__adapted *at) {
-    const mnem__adapter_product *p = &set->product[i];
-    const mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, at->tokens, p->a.rows);
-    const int32_t low = mnem_graph_value(graph, &desc);
-    mnem_graph_name(graph, low, "adapter", at->layer);
-    mnem_graph_node a = half_product(&p->a, at, set->handles + 2 * i);
-    a.in[0] = at->in;
-    a.out = low;
-    mnem_graph_node_add(graph, &a);
-    const mnem_graph_node scale = {.desc = {.kind = MNEM_OP_SCALE, .scale = p->scale},
-                                   .in = {low},
-                                   .out = low,
-                                   .tail = at->tail};
-    if (p->scale != 1) mnem_graph_node_add(graph, &scale);
-    mnem_graph_node b = half_product(&p->b, at, set->handles + 2 * i + 1);
-    b.desc.accumulate = true;
-    b.in[0] = low;
-    b.out = at->out;
-    mnem_graph_node_add(graph, &b);
-}
-
 void mnem__adapter_set_add(const mnem__adapter_set *set, mnem_graph *graph,
                            const mnem__adapted *at) {
-    for (int32_t i = 0; set && i < set->count; i++)
-        if (set->product[i].matrix == at->handle) add_product(set, i, graph, at);
+    int32_t first = 0, count = 0;
+    int64_t ranks = 0;
+    for (int32_t i = 0; set && i < set->count; i++) {
+        if (set->product[i].matrix != at->handle) continue;
+        if (count++ == 0) first = i;
+        ranks += set->low[i].rank;
+    }
+    if (count == 0) return;
+    const mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, at->tokens, ranks);
+    const int32_t low = mnem_graph_value(graph, &desc);
+    mnem_graph_name(graph, low, "adapters", at->layer);
+    mnem_graph_node node = {
+        .desc = {.kind = MNEM_OP_LOW_RANK, .low = &set->low[first], .low_count = count},
+        .in = {at->in},
+        .out = low,
+        .tail = at->tail};
+    mnem_graph_node_add(graph, &node);
+    node.desc.kind = MNEM_OP_LOW_RANK_ADD;
+    node.in[0] = low;
+    node.out = at->out;
+    mnem_graph_node_add(graph, &node);
 }

@@ -198,7 +198,7 @@ static mnem_status check_sections(mnem__key_reader *r, const mnem__architecture 
     for (uint64_t i = 0; i < 3; i++) any |= mnem_value_i64(&value, i) != 0;
     if (fourth || (any && !(a->takes & MNEM__TAKES_SECTIONS)))
         return mnem__fail(MNEM_UNSUPPORTED,
-                          fourth ? "%s: key %s: RoPE in four sections isn't supported (three are)"
+                          fourth ? "%s: key %s: RoPE in four sections isn't supported"
                                  : "%s: key %s: RoPE in sections isn't supported in this "
                                    "architecture",
                           r->model->path, r->key);

@@ -80,13 +80,13 @@ static mnem_status check_split(const mnem__gguf_parse *p, const layout *all) {
     if (p->split_no != p->part || p->split_count != all->parts)
         return mnem__fail(MNEM_BAD_FILE,
                           "%s: split.no and split.count are %llu and %llu, expected %u and %u: the "
-                          "parts are of different models; download all of them again",
+                          "parts belong to different models; download all of them again",
                           p->c.path, (unsigned long long)p->split_no,
                           (unsigned long long)p->split_count, p->part, all->parts);
     if (p->split_tensors && all->split_tensors && p->split_tensors != all->split_tensors)
         return mnem__fail(MNEM_BAD_FILE,
                           "%s: split.tensors.count is %llu, but another part says %llu: the parts "
-                          "are of different models; download all of them again",
+                          "belong to different models; download all of them again",
                           p->c.path, (unsigned long long)p->split_tensors,
                           (unsigned long long)all->split_tensors);
     return MNEM_OK;

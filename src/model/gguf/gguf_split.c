@@ -80,17 +80,19 @@ mnem_status mnem__gguf_split_check_key(mnem__cursor *c, uint64_t value, const mn
     if (begins(name, "split.") || strcmp(name, "general.alignment") == 0) return MNEM_OK;
     if (!mnem_model_key_find(model, name, &ours)) {
         if (begins(name, "general.") && strcmp(name, "general.architecture") != 0) return MNEM_OK;
-        return mnem__cursor_fail(c, MNEM_BAD_FILE,
-                                 "the first part, %s, has no such key: the parts are of different "
-                                 "models; download all of them again",
-                                 model->part[0].path);
+        return mnem__cursor_fail(
+            c, MNEM_BAD_FILE,
+            "the first part, %s, has no such key: the parts belong to different "
+            "models; download all of them again",
+            model->part[0].path);
     }
     mnem__cursor_seek(c, value);
     const bool same = is_same(c, &ours, key, &status);
     mnem__cursor_seek(c, end);
     if (status != MNEM_OK || same) return status;
-    return mnem__cursor_fail(c, MNEM_BAD_FILE,
-                             "differs from the first part, %s: the parts are of different models; "
-                             "download all of them again",
-                             model->part[0].path);
+    return mnem__cursor_fail(
+        c, MNEM_BAD_FILE,
+        "differs from the first part, %s: the parts belong to different models; "
+        "download all of them again",
+        model->part[0].path);
 }

@@ -91,7 +91,7 @@ static mnem_status refuse_other(const char *tensor, int64_t matrices, int64_t co
     char name[TEXT];
     return mnem__fail(MNEM_INVALID,
                       "imatrix: tensor %s has %lld matrices of %lld columns here, but had %lld of "
-                      "%lld before: the matrices are of different models",
+                      "%lld before: the matrices belong to different models",
                       mnem__gguf_printable(tensor, strlen(tensor), name, sizeof name),
                       (long long)matrices, (long long)columns, (long long)before->matrices,
                       (long long)before->columns);

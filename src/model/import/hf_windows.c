@@ -59,7 +59,7 @@ static mnem_status find_period(const window_rule *r, bool flags, int32_t *period
     for (int64_t i = 0; i < r->layers && !flags; i++)
         if (has_window(r, i) != (*period == 0 || (i + 1) % *period != 0))
             return mnem__fail(MNEM_UNSUPPORTED,
-                              "%s: %s: the layers without a sliding window don't come at a regular "
+                              "%s: %s: the layers without a sliding window aren't at a regular "
                               "interval (layer %d is an exception)",
                               r->c->path, r->types ? "layer_types" : "max_window_layers", (int)i);
     return MNEM_OK;

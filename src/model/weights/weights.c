@@ -87,8 +87,6 @@ mnem_status mnem__weights_create(const mnem__weights_options *o, const mnem__wei
     w->owner = mnem__event_owner();
     w->model = o->model;
     w->first_handle = o->first_handle;
-    w->more = o->more;
-    w->more_context = o->more_context;
     w->resident = blocks->resident;
     w->ring = blocks->ring;
     w->experts.base = blocks->experts;

@@ -41,9 +41,6 @@ typedef struct mnem__weights_options {
     int32_t expert_slots; /* for experts that aren't resident; 0: the least */
     bool page_cache;
     int32_t first_handle; /* of the source: the handle of the first matrix */
-    const void *(*more)(void *context,
-                        int32_t handle); /* gives resident matrices behind these; or NULL */
-    void *more_context;
     mnem_on_experts
         *on_experts; /* receives the wanted experts, with the mixture's number; or NULL */
     void *on_experts_context;
@@ -127,8 +124,7 @@ mnem__location mnem__weights_at(const mnem__weights *weights, int32_t matrix);
 /* The same as a pointer for operators, or NULL. */
 const void *mnem__weights_resident(const mnem__weights *weights, int32_t matrix);
 
-/* The weights as a source for a graph: handles are indices from options.first_handle on;
- * options.more gives matrices behind them. */
+/* The weights as a source for a graph: handles are indices from options.first_handle on. */
 mnem_graph_weights mnem__weights_source(mnem__weights *weights);
 
 typedef struct mnem__weights_stats {

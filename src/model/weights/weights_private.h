@@ -139,8 +139,6 @@ struct mnem__weights {
     /* constant after create */
     const mnem_model *model;
     int32_t first_handle;
-    const void *(*more)(void *context, int32_t handle);
-    void *more_context;
     mnem__matrix *matrices;
     int32_t matrix_count;
     uint32_t owner; /* owner of names in a trace (base/event.h) */

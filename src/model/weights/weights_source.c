@@ -1,13 +1,10 @@
-/* weights_source.c: weights as a graph's run sees them: by handle, wherever they come from.
- *
- * Invariant: a handle is the weights' own, or else somebody's whose matrix is resident. */
+/* weights_source.c: weights as a graph's run sees them: by handle, wherever they come from. */
 #include "model/weights/weights_private.h"
 
 static const void *resident(void *context, int32_t handle) {
     const mnem__weights *w = context;
     const int32_t matrix = handle - w->first_handle;
-    if (matrix >= w->matrix_count) return w->more ? w->more(w->more_context, handle) : NULL;
-    return mnem__weights_resident(w, matrix);
+    return matrix < w->matrix_count ? mnem__weights_resident(w, matrix) : NULL;
 }
 
 static mnem_status acquire(void *context, int32_t handle, mnem_graph_chunk *chunk) {

@@ -31,23 +31,26 @@ static int64_t items_of(int64_t n) {
     return n <= 64 ? MNEM__CAUSAL_ITEMS : n <= 128 ? 2 : 1;
 }
 
-static mnem__causal_job shapes(const mnem_op_desc *desc) {
+/* Of sequences of so many tokens. */
+static mnem__causal_job shapes(const mnem_op_desc *desc, int64_t sequence) {
     const mnem_tensor *q = &desc->in[0];
     return (mnem__causal_job){
-        .sequence = desc->sequence,
+        .sequence = sequence,
         .heads = q->shape[1],
         .group = q->shape[1] / desc->in[1].shape[1],
         .n = q->shape[2],
         .padded = (int64_t)mnem__align_up((uint64_t)q->shape[2], MNEM__CAUSAL_STEP),
-        .tiles = (desc->sequence + MNEM__CAUSAL_TILE - 1) / MNEM__CAUSAL_TILE,
+        .tiles = (sequence + MNEM__CAUSAL_TILE - 1) / MNEM__CAUSAL_TILE,
         .items = items_of(q->shape[2]),
         .scale = desc->scale,
         .accumulate = desc->accumulate,
     };
 }
 
+/* Fewer tokens than a sequence has are the beginning of one. */
 static mnem__causal_job job_get(const mnem_op_desc *desc, const mnem_op_args *args) {
-    mnem__causal_job job = shapes(desc);
+    const bool begins = args->tokens > 0 && args->tokens < desc->sequence;
+    mnem__causal_job job = shapes(desc, begins ? args->tokens : desc->sequence);
     job.q = operand(&desc->in[0], args->in[0]);
     job.k = operand(&desc->in[1], args->in[1]);
     job.v = operand(&desc->in[2], args->in[2]);
@@ -225,7 +228,7 @@ static uint64_t own_bytes(const mnem_op_desc *desc, const mnem__causal_job *job)
 }
 
 static uint64_t workspace(const mnem_op *op) {
-    const mnem__causal_job job = shapes(&op->desc);
+    const mnem__causal_job job = shapes(&op->desc, op->desc.sequence);
     return own_bytes(&op->desc, &job) * (uint64_t)op->desc.workers;
 }
 

@@ -166,6 +166,11 @@ static mnem_status check_others(const mnem_op *op, const mnem_op_args *args) {
     case MNEM_OP_INDEX_STORE:
     case MNEM_OP_INDEX:
     case MNEM_OP_ATTENTION: return check_pages(op, args);
+    case MNEM_OP_LOW_RANK:
+    case MNEM_OP_LOW_RANK_ADD:
+        return args->low && (args->low->count == 0 || args->low->list)
+                   ? MNEM_OK
+                   : mnem__op_fail(MNEM_INVALID, &op->desc, "low must not be NULL");
     case MNEM_OP_EXPERTS:
         return args->experts ? MNEM_OK
                              : mnem__op_fail(MNEM_INVALID, &op->desc, "experts must not be NULL");

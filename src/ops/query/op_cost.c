@@ -47,6 +47,7 @@ static unsigned added_to(const mnem_op_desc *d) {
     case MNEM_OP_LINEAR_LOSS: return ALSO1 | (d->accumulate ? ALSO0 : 0);
     case MNEM_OP_RMS_NORM_GRAD:
     case MNEM_OP_LAYER_NORM_GRAD: return ALSO0 | ALSO1 | (d->accumulate ? OUT : 0);
+    case MNEM_OP_LOW_RANK_ADD: return OUT;
     default: return d->accumulate ? OUT | ALSO0 | ALSO1 : 0;
     }
 }
@@ -166,6 +167,23 @@ static uint64_t states_touched(const mnem_kv_sequence *kv, int32_t count) {
 
 /* ---- products ---- */
 
+static mnem_op_cost low_rank(const mnem_op_desc *d, const mnem_op_args *args) {
+    const bool add = d->kind == MNEM_OP_LOW_RANK_ADD;
+    mnem_op_cost cost = {0};
+    if (!args->low && d->low_count) /* all rows use all */
+        cost.multiply_adds = (uint64_t)(args->tokens * d->in[0].shape[1] * d->out.shape[1]);
+    for (int32_t i = 0; args->low && i < d->low_count; i++) {
+        const mnem_low_rank *p = &d->low[i];
+        const int64_t rows = add ? d->out.shape[1] : p->rank, k = add ? p->rank : d->in[0].shape[1];
+        uint64_t used = 0;
+        for (int32_t r = 0; r < args->low->count; r++)
+            if (args->low->list[r].scale[p->number] != 0) used += (uint64_t)args->low->list[r].rows;
+        cost.multiply_adds += used * (uint64_t)(rows * k);
+        if (used) cost.bytes_read += mnem_pack_bytes(add ? p->b_type : p->a_type, rows, k);
+    }
+    return cost;
+}
+
 /* Positions that the rows of a sequence see, all of them together. */
 static uint64_t positions_seen(const mnem_op_desc *d, const mnem_kv_sequence *s) {
     uint64_t seen = 0;
@@ -186,7 +204,8 @@ static uint64_t attention_products(const mnem_op_desc *d, const mnem_kv_sequence
 
 /* Scores and values of whole sequences; going back makes scores again, and four gradients. */
 static uint64_t causal_products(const mnem_op_desc *d, uint64_t tokens, uint64_t products) {
-    return products * tokens * ((uint64_t)d->sequence + 1) / 2 * elements(&d->in[0], 1);
+    const uint64_t sequence = mnem__min_u64((uint64_t)d->sequence, tokens);
+    return products * tokens * (sequence + 1) / 2 * elements(&d->in[0], 1);
 }
 
 static uint64_t loss_products(const mnem_op_desc *d, uint64_t tokens) {
@@ -199,6 +218,8 @@ static uint64_t multiply_adds(const mnem_op_desc *d, const mnem_op_args *args) {
     const uint64_t tokens = (uint64_t)args->tokens;
     switch (d->kind) {
     case MNEM_OP_MATMUL: return tokens * (uint64_t)rows_done(args) * (uint64_t)d->in[1].shape[1];
+    case MNEM_OP_LOW_RANK:
+    case MNEM_OP_LOW_RANK_ADD: return low_rank(d, args).multiply_adds;
     case MNEM_OP_LINEAR:
     case MNEM_OP_SHORT_CONV:
     case MNEM_OP_CONV_SILU:
@@ -225,7 +246,7 @@ static uint64_t multiply_adds(const mnem_op_desc *d, const mnem_op_args *args) {
 mnem_op_cost mnem_op_cost_get(const mnem_op *op, const mnem_op_args *args) {
     const mnem_op_desc *d = &op->desc;
     mnem_op_cost cost = {.multiply_adds = multiply_adds(d, args),
-                         .bytes_read = number_bytes(d, args)};
+                         .bytes_read = number_bytes(d, args) + low_rank(d, args).bytes_read};
     for (int i = 0; i < MNEM__OP_OPERANDS; i++) {
         const uint64_t bytes = operand_bytes(d, i, args);
         if (i < MNEM__OP_OUT || added_to(d) >> i & 1) cost.bytes_read += bytes;
@@ -253,7 +274,8 @@ mnem__op_rate mnem__op_rate_of(const mnem_op *op) {
     const mnem_op_cost two = mnem_op_cost_get(op, &args);
     const uint64_t bytes = one.bytes_read + one.bytes_written;
     const uint64_t token = two.bytes_read + two.bytes_written - bytes;
-    return (mnem__op_rate){.known = d->kind != MNEM_OP_EXPERTS, /* no more than there are */
+    return (mnem__op_rate){.known = d->kind != MNEM_OP_EXPERTS && /* no more than there are */
+                                    !d->low,                      /* by the rows that use it */
                            .bytes = bytes - token,
                            .token_bytes = token,
                            .token_products = two.multiply_adds - one.multiply_adds,

@@ -7,7 +7,7 @@
 #include "ops/core/half.h"
 
 /* A new field of a descriptor belongs into put_fields, or operators are found that differ in it. */
-_Static_assert(sizeof(mnem_op_desc) == 1128, "mnem_op_desc has changed");
+_Static_assert(sizeof(mnem_op_desc) == 1144, "mnem_op_desc has changed");
 
 static void put_word(mnem__op_key_words *key, uint64_t word) {
     key->word[key->count++] = word;
@@ -88,7 +88,8 @@ static void put_fields(mnem__op_key_words *key, const mnem_op_desc *d) {
     put_word(key, d->keep_bytes);
     put_route(key, &d->route);
     put_pair(key, (uint32_t)d->reduce, d->axes);
-    put_word(key, mnem__float_bits(d->limit));
+    put_pair(key, mnem__float_bits(d->limit), (uint32_t)d->low_count);
+    put_word(key, (uint64_t)(uintptr_t)d->low);
 }
 
 /* Each word is multiplied in by an odd number of many bits (Fibonacci hashing, Knuth 6.4). */

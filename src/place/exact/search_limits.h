@@ -1,5 +1,5 @@
-/* search_limits.h: how long a search may go on: time, steps, or until somebody asks it to end; and
- * its random numbers, the same ones for a seed (xorshift, Marsaglia, 2003). */
+/* search_limits.h: the limits of a search: time, steps, and a cancel flag; and its random numbers,
+ * which depend on the seed only (xorshift, Marsaglia, 2003). */
 #ifndef MNEM_SRC_PLACE_EXACT_SEARCH_LIMITS_H
 #define MNEM_SRC_PLACE_EXACT_SEARCH_LIMITS_H
 
@@ -7,18 +7,18 @@
 
 typedef struct mnem__search_limits {
     double deadline;
-    uint64_t steps, steps_max; /* buffers that were tried; 0: no limit */
+    uint64_t steps, steps_max; /* a step tries one buffer; steps_max 0: no limit */
     bool (*stop)(void *context);
     void *stop_context;
-    bool reached; /* stays so */
+    bool reached; /* stays set */
 } mnem__search_limits;
 
-/* From now on. MNEM_INVALID for options that can't be. */
+/* Starts the clock. MNEM_INVALID: impossible options. */
 mnem_status mnem__search_limits_start(const mnem_place_options *options,
                                       mnem__search_limits *limits);
-/* For a search within a search: a share (0 to 1) of what is left of time and steps. */
+/* Limits of a nested search: a share (0 to 1) of the remaining time and steps. */
 mnem__search_limits mnem__search_limits_share(const mnem__search_limits *limits, double share);
-/* Counts steps; true when a limit is reached. */
+/* Adds steps; true: a limit is reached. */
 bool mnem__search_limits_check(mnem__search_limits *limits, uint64_t steps);
 
 static inline uint64_t mnem__search_random(uint64_t seed) {

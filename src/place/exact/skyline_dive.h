@@ -5,7 +5,7 @@
 #include "place/exact/search_limits.h"
 #include "place/greedy/cliques.h"
 
-/* Which valley is filled next. */
+/* The rule that chooses the next valley to fill. */
 typedef enum mnem__valley_rule {
     MNEM__VALLEY_FEWEST,  /* the clique with the fewest choices, then the least slack */
     MNEM__VALLEY_NEAREST, /* the fewest choices, then nearest to the last one */
@@ -15,33 +15,33 @@ typedef enum mnem__valley_rule {
 
 typedef enum mnem__dive_end {
     MNEM__DIVE_FOUND,
-    MNEM__DIVE_EXHAUSTED, /* there is no placement within the capacity: a proof */
-    MNEM__DIVE_LIMIT,     /* failures are used up, or it is late */
+    MNEM__DIVE_EXHAUSTED, /* proved: there is no placement within the capacity */
+    MNEM__DIVE_LIMIT,     /* the failure limit or a search limit is reached */
     MNEM__DIVE_NO_MEMORY,
 } mnem__dive_end;
 
 typedef struct mnem__skyline mnem__skyline;
 
-/* Keeps cliques, which the caller owns. */
+/* Borrows cliques. */
 mnem_status mnem__skyline_create(const mnem__cliques *cliques, mnem__skyline **skyline);
 void mnem__skyline_destroy(mnem__skyline *skyline);
 
 typedef struct mnem__dive {
     int64_t capacity;
-    int32_t from, to; /* the cliques to place; nothing crosses their ends */
+    int32_t from, to; /* the cliques to place; no item crosses the ends of this range */
     mnem__valley_rule rule;
-    const double *priority; /* [items]: candidates are tried from the largest */
+    const double *priority; /* [items]: candidates are tried in descending order */
     uint64_t failures_max;
     mnem__search_limits *limits;
-    uint64_t nodes; /* out: decisions, added to */
+    uint64_t nodes; /* in, out: the number of decisions is added */
 } mnem__dive;
 
-/* Starts from nothing placed in [from, to). */
+/* Starts with no item of [from, to) placed. */
 mnem__dive_end mnem__skyline_dive(mnem__skyline *skyline, mnem__dive *dive);
 
-/* [items]: where the last dive that found a placement put them. */
+/* [items]: offsets of the last dive that found a placement. */
 const int64_t *mnem__skyline_offsets(const mnem__skyline *skyline);
-/* [items]: how often an item was part of a failure; the caller may lower them. */
+/* [items]: how often an item took part in a failure; the caller may lower these numbers. */
 double *mnem__skyline_blame(mnem__skyline *skyline);
 
 #endif

@@ -1,6 +1,8 @@
-/* skyline_state.h: what a dive has placed so far, and the bounds that follow: for skyline_dive.c.
+/* skyline_state.h: the items that a dive has placed so far, and bounds derived from them; for
+ * skyline_dive.c.
  *
- * Invariant: low[i] >= floor of each of its cliques; floor = the least low of those not placed. */
+ * Invariant: low[i] >= floor of each of its cliques; floor = the smallest low of its
+ * items that aren't placed. */
 #ifndef MNEM_SRC_PLACE_EXACT_SKYLINE_STATE_H
 #define MNEM_SRC_PLACE_EXACT_SKYLINE_STATE_H
 
@@ -12,7 +14,7 @@
 
 typedef struct mnem__skyline_frame { /* one decision */
     int32_t from, to, clique, head, parts;
-    int32_t candidates, next; /* [candidates, candidates_end) of the stack; the one to try */
+    int32_t candidates, next; /* [candidates, candidates_end) of the stack; the one to try next */
     int32_t candidates_end;
     size_t changes, reasons;
     int64_t floor;
@@ -26,23 +28,23 @@ typedef struct mnem__skyline_vector { /* grows */
 struct mnem__skyline {
     const mnem__cliques *s;
     const mnem__dive *dive;
-    /* of items */
+    /* by item */
     int64_t *low; /* MNEM__PLACED once it has an offset */
     int64_t *offset;
-    int64_t *decided; /* of placed ones: the decision */
+    int64_t *decided; /* of placed items: the decision that placed them */
     double *blame;
-    uint64_t *reason; /* [items][words]: decisions that raised low */
-    /* of cliques */
+    uint64_t *reason; /* [items][words]: the set of decisions that raised low */
+    /* by clique */
     int64_t *floor, *left, *crossing, *slack, *choices;
-    int64_t *done;    /* of order: so many are placed */
-    int64_t *rose;    /* the most that the decision raised an item by, as above */
-    int64_t *dropped; /* choices that the decision took, until it is settled */
-    int32_t *order;   /* members, roughly by low, highest first: only a cache */
-    /* of decisions */
+    int64_t *done;    /* the number of placed members, at the start of order */
+    int64_t *rose;    /* the largest amount by which the decision raised an item */
+    int64_t *dropped; /* choices that the decision removed, until it is settled */
+    int32_t *order;   /* members in roughly descending order of low; only a cache */
+    /* by decision */
     int32_t levels, words;
     mnem__skyline_frame *frames;
-    uint64_t *conflicts; /* [levels][words]: gathered from the alternatives that failed */
-    uint64_t *conflict;  /* [words]: of the last failure */
+    uint64_t *conflicts; /* [levels][words]: union of the failed alternatives' conflicts */
+    uint64_t *conflict;  /* [words]: the last failure's set of decisions */
     int32_t depth, head, last_section;
     mnem__skyline_vector changes, reasons;  /* change; (words, item) */
     mnem__skyline_vector candidates, parts; /* int32_t; part */
@@ -53,7 +55,7 @@ static inline void mnem__set_add(uint64_t *set, int64_t decision) {
     set[decision / 64] |= UINT64_C(1) << (decision % 64);
 }
 
-/* Words that decisions so far need: what is beyond is 0, or old and unused in k->conflict. */
+/* Words that the decisions so far need: later words are 0, or stale and unused in k->conflict. */
 static inline int32_t mnem__words_used(const mnem__skyline *k) {
     return k->depth / 64 + 1;
 }
@@ -74,22 +76,23 @@ static inline bool mnem__is_placed(const mnem__skyline *k, int32_t item) {
     return k->low[item] == MNEM__PLACED;
 }
 
-/* Room for count more; NULL: there is no memory, and the dive ends at the next node. */
+/* Reserves space for count more; NULL: out of memory, and the dive ends at the next node. */
 void *mnem__skyline_extend(mnem__skyline *k, mnem__skyline_vector *v, size_t count, size_t size);
 
-/* Floor and number of choices of a clique, from its unplaced items. */
+/* Recomputes a clique's floor and number of choices from its unplaced items. */
 void mnem__skyline_survey(mnem__skyline *k, int32_t clique);
 
-/* Makes the slack of a clique exact; false and a conflict when it is below 0. */
+/* Recomputes a clique's slack exactly; false, and a conflict, if it is below 0. */
 bool mnem__skyline_bound(mnem__skyline *k, int32_t clique);
 
-/* Puts item at its low: all that lives with it must go above. false and a conflict: it can't. */
+/* Places an item at its low, which raises the low of all items alive with it. false, and a
+ * conflict: impossible. */
 bool mnem__skyline_place(mnem__skyline *k, int32_t item, int32_t decision);
 
-/* Nothing lies on the floor of f's clique; the result as above. */
+/* Leaves the floor of f's clique empty and raises it; the result as above. */
 bool mnem__skyline_leave(mnem__skyline *k, const mnem__skyline_frame *f, int32_t decision);
 
-/* As it was when the decision was opened. */
+/* Restores the state before the decision. */
 void mnem__skyline_go_back(mnem__skyline *k, const mnem__skyline_frame *f);
 
 #endif

@@ -1,4 +1,4 @@
-/* solve.h: the search behind mnem_place_solve, for those who know more about the buffers. */
+/* solve.h: the search behind mnem_place_solve, for callers with further facts about the buffers. */
 #ifndef MNEM_SRC_PLACE_EXACT_SOLVE_H
 #define MNEM_SRC_PLACE_EXACT_SOLVE_H
 
@@ -10,9 +10,9 @@ typedef struct mnem__task {
     size_t n;
     uint64_t capacity; /* 0: as low as possible */
     uint64_t seed;
-    /* Lives with gaps, within those of the buffers; NULL: none. Then only dives are made, and only
-     * for placements below peak_known: result->peak_bytes stays that where none is found, and
-     * offsets mean nothing. */
+    /* Lifetimes with gaps, inside those of the buffers; NULL: no gaps. With gaps the search makes
+     * dives only, for placements below peak_known: if it finds none, result->peak_bytes is
+     * peak_known and the offsets are undefined. */
     const mnem__lives *lives;
     uint64_t peak_known;
 } mnem__task;

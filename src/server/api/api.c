@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "mnem/thread_heap.h"
-#include "server/api/api_private.h"
+#include "server/api/adapters/api_adapters.h"
 
 static const char tag[] = "requests";
 
@@ -191,6 +191,8 @@ static const http_route table[] = {
     {"POST", "/detokenize", api_on_detokenize, false},
     {"POST", "/apply-template", api_on_template, false},
     {"GET", "/tokenizer_info", api_on_tokenizer, false},
+    {"GET", "/lora-adapters", api_on_adapters, false},
+    {"POST", "/lora-adapters", api_on_set_adapters, false},
     {"GET", "/version", api_on_version, true},
     {"GET", "/api/version", api_on_ollama_version, true}, /* Ollama's; so are all that follow */
     {"GET", "/api/tags", api_on_tags, false},
@@ -200,7 +202,7 @@ static const http_route table[] = {
     {"POST", "/api/generate", on_ollama_text, false},
     {"POST", "/api/embed", api_on_ollama_embed, false},
     {"POST", "/api/embeddings", api_on_ollama_embed_one, false},
-    {"POST", "/api/pull", api_on_write, false},
+    {"POST", "/api/pull", api_on_pull, false},
     {"POST", "/api/push", api_on_write, false},
     {"POST", "/api/create", api_on_write, false},
     {"POST", "/api/copy", api_on_write, false},
@@ -336,7 +338,7 @@ mnem_status api_create(const api_options *options, api **made) {
 
 void api_destroy(api *a) {
     if (!a) return;
-    for (int32_t i = 0; i < a->slots; i++) /* gone already */
+    for (int32_t i = 0; a->slot && i < a->slots; i++) /* gone already */
         if (a->slot[i].served) a->slot[i].served->scheduler = NULL;
     while (a->parked) api_parked_gone(a, a->parked);
     while (a->jobs) {

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/api/api_private.h"
+#include "server/api/adapters/api_adapters.h"
 
 enum { TEXTS_MOST = 2048, TRIES = 3 };
 typedef enum embed_form {
@@ -40,6 +40,7 @@ struct api_embed {
     bool base64, called, over;
     ask_keep keep;
     float *vector; /* [embd] */
+    float *adapter_scales;
     api_text out;
     /* Under the lock: what came of the call. */
     bool done;
@@ -191,17 +192,25 @@ static bool add_text(api_embed *e, const json_t *given, api_error *error) {
     return add_words(e, json_string_value(text), json_string_length(text), error);
 }
 
+/* Clients of Ollama load a model so: no text has no vector. */
+static bool asks_for_none(const api_embed *e, const json_t *input) {
+    if (e->form == EMBED_V1) return false;
+    return !input || (json_is_string(input) && json_string_length(input) == 0) ||
+           (e->form == EMBED_OLLAMA && json_is_array(input) && json_array_size(input) == 0);
+}
+
 static bool read_input(api_embed *e, const json_t *root, api_error *error) {
     const json_t *input = api_get(root, e->name), *first = json_array_get(input, 0);
     const bool many = !ask_is_one_prompt(input);
-    const size_t n = many ? json_array_size(input) : 1;
-    if (!input)
+    const bool none = asks_for_none(e, input);
+    const size_t n = none ? 0 : many ? json_array_size(input) : 1;
+    if (!input && !none)
         return api_refuse(error, 400, e->name,
                           "'%s' is missing: set it to the text to embed, or a list of texts",
                           e->name);
-    if (e->form == EMBED_OLLAMA_ONE && !json_is_string(input))
+    if (e->form == EMBED_OLLAMA_ONE && !none && !json_is_string(input))
         return api_refuse(error, 400, e->name, "'%s' must be a string", e->name);
-    if (json_is_array(input) && !first)
+    if (json_is_array(input) && !first && !none)
         return api_refuse(error, 400, e->name, "'%s' is an empty list: send at least one text",
                           e->name);
     if (n > TEXTS_MOST)
@@ -237,6 +246,7 @@ static void embed_free(api_embed *e) {
     api_free(&a->memory, e->ids);
     api_free(&a->memory, e->begin);
     api_free(&a->memory, e->vector);
+    api_free(&a->memory, e->adapter_scales);
     api_text_fini(&e->out);
     api_free(&a->memory, e);
 }
@@ -262,7 +272,8 @@ static void compute(void *context, mnem_engine *engine) {
     api *a = e->api;
     const int32_t begin = e->begin[e->at];
     const mnem_embed_text text = {e->ids + begin, e->begin[e->at + 1] - begin};
-    const mnem_embed_options options = {.pooling = e->served->pooling};
+    const mnem_embed_options options = {.pooling = e->served->pooling,
+                                        .adapter_scales = e->adapter_scales};
     const mnem_status status = mnem_engine_embed(engine, &text, 1, &options, e->vector);
     pthread_mutex_lock(&a->lock);
     e->done = true;
@@ -377,6 +388,19 @@ static void finish(api_embed *e) {
                               e->out.length);
 }
 
+static void finish_none(api_embed *e) {
+    put_head(e);
+    if (e->form == EMBED_OLLAMA_ONE) api_say(&e->out, "[]");
+    put_usage(e);
+    if (!e->out.failed) {
+        finish(e);
+        return;
+    }
+    api_error error = {0};
+    refuse_memory(e->api, &error);
+    fail(e, &error);
+}
+
 /* Too few pages while others have them: they come back. */
 static bool tries_again(api_embed *e) {
     mnem_scheduler_stats stats;
@@ -438,8 +462,9 @@ static bool make(api *a, api_json *json, const api_call *call, api_embed *e, api
     e->served = slot->served;
     api_served_join(a, e->served);
     const int64_t before = api_prompt_begin(a);
-    const bool fine = read_fields(json->root, e, error) && check_pooling(e->served, error) &&
-                      read_input(e, json->root, error);
+    const bool fine = read_fields(json->root, e, error) &&
+                      api_adapters_read(a, slot, json->root, &e->adapter_scales, error) &&
+                      check_pooling(e->served, error) && read_input(e, json->root, error);
     api_prompt_end(a, e->served, before);
     return fine;
 }
@@ -473,7 +498,11 @@ static void embed_start(api *a, http_exchange *exchange, const http_request *req
     e->next = a->embeds;
     a->embeds = e;
     http_set(exchange, e);
-    call_next(a, e->served);
+    if (e->texts == 0) {
+        finish_none(e);
+        let_go(e);
+    } else
+        call_next(a, e->served);
 }
 
 void api_on_embeddings(void *context, http_exchange *exchange, const http_request *request) {

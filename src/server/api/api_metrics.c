@@ -84,6 +84,11 @@ static bool stats_of(const api_slot *slot, mnem_scheduler_stats *stats) {
     return scheduler != NULL;
 }
 
+/* Of many models most may never be loaded: they have no samples. */
+static bool has_numbers(const writer *w, const api_slot *slot) {
+    return !api_has_several(w->a) || slot->loads > 0;
+}
+
 static const open_metrics_label *labels_of(const writer *w, const api_slot *slot,
                                            open_metrics_label labels[LABELS]) {
     size_t n = 0;
@@ -100,6 +105,7 @@ static const open_metrics_label *labels_of(const writer *w, const api_slot *slot
 static void put_value(const writer *w, const metric *m, const api_slot *slot) {
     mnem_scheduler_stats stats;
     const bool loaded = stats_of(slot, &stats);
+    if (!has_numbers(w, slot)) return;
     const char *at = (const char *)&stats + m->at;
     const open_metrics_label *labels = labels_of(w, slot, NO_LABELS);
     if (api_has_several(w->a) && !loaded && m->form <= GAUGE) return;
@@ -144,7 +150,8 @@ typedef void putter(const writer *w, const api_slot *slot, const mnem_scheduler_
 static void put_each(const writer *w, bool loaded_only, putter *put) {
     mnem_scheduler_stats stats;
     for (int32_t i = 0; i < w->a->slots; i++)
-        if (stats_of(w->a->slot + i, &stats) || !loaded_only) put(w, w->a->slot + i, &stats);
+        if ((stats_of(w->a->slot + i, &stats) || !loaded_only) && has_numbers(w, w->a->slot + i))
+            put(w, w->a->slot + i, &stats);
 }
 
 static void put_page_counts(const writer *w, const api_slot *slot, const mnem_scheduler_stats *s) {
@@ -267,10 +274,9 @@ static void put_models(const writer *w) {
             out,
             labels_of(w, a->slot + i, ONE_LABEL("state", api_state_text(a->slot[i].use.state))), 1);
     open_metrics_family(out, "mnem_", "model_bytes", OPEN_METRICS_GAUGE,
-                        "Bytes that a loaded model takes");
+                        "Bytes that a model takes while it is loaded");
     for (int32_t i = 0; i < a->slots; i++)
-        open_metrics_count(out, labels_of(w, a->slot + i, NO_LABELS),
-                           a->slot[i].served ? a->slot[i].served->bytes : 0);
+        open_metrics_count(out, labels_of(w, a->slot + i, NO_LABELS), a->slot[i].listing.bytes);
     open_metrics_family(out, "mnem_", "model_loads", OPEN_METRICS_COUNTER,
                         "Times that a model was loaded");
     for (int32_t i = 0; i < a->slots; i++)

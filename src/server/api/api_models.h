@@ -28,6 +28,8 @@ typedef enum api_model_state {
     API_MODEL_LEAVING /* new requests are parked; those that run are finished */
 } api_model_state;
 
+const char *api_state_text(api_model_state state);
+
 /* What listings say of a model beside its file: no pointers, copied freely. */
 typedef struct api_known {
     bool read;       /* false: nothing below is known */
@@ -96,9 +98,9 @@ int32_t api_served_end_token(const api_served *served);
 void api_served_known(const api_served *served, api_known *known);
 
 /* What was found out of a listed model before it is loaded: before api_begin, or on the server's
- * thread. served NULL: nothing more of its file. */
-void api_model_know(struct api *a, int32_t index, const api_served *served, uint64_t least_bytes,
-                    uint64_t bytes);
+ * thread. served NULL: nothing more of its file; context 0: not known yet. */
+void api_model_know(struct api *a, int32_t index, const api_served *served, int32_t context,
+                    uint64_t least_bytes, uint64_t bytes);
 
 /* ---- on the server's thread ---- */
 
@@ -122,6 +124,20 @@ void api_model_stay(struct api *a, int32_t index);
 /* The model can't be loaded: its parked requests end with this error (code NULL: none), and it is
  * unloaded again. status 503: they are told to come again. */
 void api_model_refuse(struct api *a, int32_t index, int status, const char *code, const char *text);
+
+/* A listed model as it is now; valid until the next call of the API. */
+typedef struct api_model_view {
+    const char *name;
+    api_model_state state;
+    bool pin;
+    uint64_t bytes;                     /* that it takes while it is loaded; 0: not known yet */
+    int32_t context, requests, waiting; /* context 0: not known yet */
+    mnem_scheduler *scheduler;          /* NULL: it isn't loaded */
+} api_model_view;
+/* false: past the last. */
+bool api_model_view_get(const struct api *a, int32_t index, api_model_view *view);
+/* The model that a query ("model=NAME") names; the first one where it names none. */
+int32_t api_model_of_query(const struct api *a, const char *query);
 
 /* ---- on any thread ---- */
 

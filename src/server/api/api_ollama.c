@@ -39,15 +39,26 @@ void api_on_version(void *context, http_exchange *exchange, const http_request *
 
 /* ---- lists of models ---- */
 
-static void put_details(const api_known *k, api_text *text) {
+/* What a prompt may have. */
+static int32_t context_of(const api_slot *slot) {
+    if (slot->served) return slot->served->model.context;
+    return slot->listing.context ? slot->listing.context : slot->listing.known.context;
+}
+
+static void put_details(const api_slot *slot, api_text *text) {
+    const api_known *k = &slot->listing.known;
     const size_t n = strlen(k->family);
     api_format(text, ",\"details\":{\"parent_model\":\"\",\"format\":\"%s\",\"family\":",
                k->read ? k->format : "gguf");
     api_quote(text, k->family, n);
     api_say(text, ",\"families\":[");
     if (n) api_quote(text, k->family, n);
-    api_format(text, "],\"parameter_size\":\"%s\",\"quantization_level\":\"%s\"}", k->size,
+    api_format(text, "],\"parameter_size\":\"%s\",\"quantization_level\":\"%s\"", k->size,
                k->level);
+    if (k->read)
+        api_format(text, ",\"context_length\":%d,\"embedding_length\":%d", context_of(slot),
+                   k->embd);
+    api_say(text, "}");
 }
 
 static void put_names(const api_slot *slot, api_text *text) {
@@ -70,6 +81,25 @@ static void put_digest(const api_slot *slot, api_text *text) {
                slot->listing.known.read ? slot->listing.known.digest : digest);
 }
 
+static void put_capabilities(const api_known *k, api_text *text) {
+    const struct {
+        const char *name;
+        bool has;
+    } all[] = {{"completion", !k->encoder},
+               {"tools", k->tools},
+               {"thinking", k->thinks},
+               {"insert", k->fills},
+               {"embedding", k->embeds}};
+    bool any = false;
+    api_say(text, "\"capabilities\":[");
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (!all[i].has) continue;
+        api_format(text, "%s\"%s\"", any ? "," : "", all[i].name);
+        any = true;
+    }
+    api_say(text, "]");
+}
+
 void api_on_tags(void *context, http_exchange *exchange, const http_request *request) {
     api *a = context;
     api_text text = {.memory = &a->memory};
@@ -84,7 +114,11 @@ void api_on_tags(void *context, http_exchange *exchange, const http_request *req
         tell_put_time(&text, slot->listing.modified, slot->listing.modified_part);
         api_format(&text, ",\"size\":%" PRIu64, slot->listing.file_bytes);
         put_digest(slot, &text);
-        put_details(&slot->listing.known, &text);
+        put_details(slot, &text);
+        if (slot->listing.known.read) {
+            api_say(&text, ",");
+            put_capabilities(&slot->listing.known, &text);
+        }
         api_say(&text, "}");
     }
     api_say(&text, "]}");
@@ -129,7 +163,7 @@ void api_on_running(void *context, http_exchange *exchange, const http_request *
         put_digest(slot, &text);
         put_expiry(a, slot, &text);
         api_format(&text, ",\"size_vram\":0,\"context_length\":%d", slot->served->model.context);
-        put_details(&slot->listing.known, &text);
+        put_details(slot, &text);
         api_say(&text, "}");
     }
     api_say(&text, "]}");
@@ -137,25 +171,6 @@ void api_on_running(void *context, http_exchange *exchange, const http_request *
 }
 
 /* ---- one model ---- */
-
-static void put_capabilities(const api_known *k, api_text *text) {
-    const struct {
-        const char *name;
-        bool has;
-    } all[] = {{"completion", !k->encoder},
-               {"tools", k->tools},
-               {"thinking", k->thinks},
-               {"insert", k->fills},
-               {"embedding", k->embeds}};
-    bool any = false;
-    api_say(text, "\"capabilities\":[");
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        if (!all[i].has) continue;
-        api_format(text, "%s\"%s\"", any ? "," : "", all[i].name);
-        any = true;
-    }
-    api_say(text, "]");
-}
 
 static void put_value(const mnem_value *value, api_text *text) {
     switch (value->type) {
@@ -174,6 +189,18 @@ static void put_value(const mnem_value *value, api_text *text) {
     }
 }
 
+/* Clients take "ARCHITECTURE.context_length" for what a prompt may have: here that is the server's,
+ * whatever the model was trained for. */
+static void put_key_value(const api_served *s, const char *key, const mnem_value *value,
+                          api_text *text) {
+    static const char context[] = ".context_length";
+    const size_t n = strlen(s->file.architecture);
+    if (strncmp(key, s->file.architecture, n) == 0 && strcmp(key + n, context) == 0)
+        api_format(text, "%d", s->model.context);
+    else
+        put_value(value, text);
+}
+
 /* The file's keys but the template, which has a member of its own. */
 static void put_keys(const api_served *s, api_text *text) {
     static const char chat[] = "tokenizer.chat_template";
@@ -188,7 +215,7 @@ static void put_keys(const api_served *s, api_text *text) {
         api_say(text, ",");
         api_quote(text, key.bytes, key.length);
         api_say(text, ":");
-        put_value(&value, text);
+        put_key_value(s, key.bytes, &value, text);
     }
     api_say(text, "}");
 }
@@ -211,18 +238,26 @@ static void put_license(const api_served *s, api_text *text) {
     api_quote(text, value.text.bytes, value.text.length);
 }
 
+/* Editors look for Ollama's ".Suffix" before they send one: a comment of Jinja names it. */
+static void put_template(const api_known *k, mnem_text template, api_text *text) {
+    api_say(text, ",\"template\":\"");
+    if (k->fills) api_say(text, "{# .Suffix #}");
+    api_escape(text, template.bytes, template.length);
+    api_say(text, "\"");
+}
+
 static void put_model(const api_slot *slot, api_text *text) {
     const api_served *s = slot->served;
+    const api_known *k = &slot->listing.known;
     api_say(text, "{");
-    put_capabilities(&slot->listing.known, text);
+    put_capabilities(k, text);
     api_say(text, ",\"modelfile\":\"FROM ");
     api_escape(text, s->model.name, strlen(s->model.name));
     api_say(text, "\"");
     put_parameters(s, text);
     put_license(s, text);
-    api_say(text, ",\"template\":");
-    api_quote(text, s->model.template_text.bytes, s->model.template_text.length);
-    put_details(&slot->listing.known, text);
+    put_template(k, s->model.template_text, text);
+    put_details(slot, text);
     put_keys(s, text);
     api_say(text, ",\"modified_at\":");
     tell_put_time(text, slot->listing.modified, slot->listing.modified_part);
@@ -236,14 +271,15 @@ static void put_known(const api_slot *slot, api_text *text) {
     put_capabilities(k, text);
     api_say(text, ",\"modelfile\":\"FROM ");
     api_escape(text, slot->listing.name, strlen(slot->listing.name));
-    api_say(text, "\",\"parameters\":\"\",\"template\":\"\"");
-    put_details(k, text);
+    api_format(text, "\",\"parameters\":\"num_ctx %d\"", context_of(slot));
+    put_template(k, (mnem_text){"", 0}, text);
+    put_details(slot, text);
     api_format(text, ",\"model_info\":{\"general.parameter_count\":%" PRIu64, k->parameters);
     api_say(text, ",\"general.architecture\":");
     api_quote(text, k->family, strlen(k->family));
     api_say(text, ",\"");
     api_escape(text, k->family, strlen(k->family));
-    api_format(text, ".context_length\":%d,\"", k->context);
+    api_format(text, ".context_length\":%d,\"", context_of(slot));
     api_escape(text, k->family, strlen(k->family));
     api_format(text, ".embedding_length\":%d},\"modified_at\":", k->embd);
     tell_put_time(text, slot->listing.modified, slot->listing.modified_part);
@@ -320,4 +356,26 @@ void api_on_write(void *context, http_exchange *exchange, const http_request *re
                "writes none; start mnem serve with the file of another model",
                request->path);
     api_answer_error(context, exchange, &error, API_OLLAMA);
+}
+
+/* Does it ask for a model that is here? Then there is nothing to write. */
+static bool is_here(api *a, const http_request *request) {
+    api_error error = {0};
+    api_json json = {0};
+    const char *name = NULL;
+    const bool is =
+        api_json_open(&json, request->body, request->body_bytes, a->options.json_bytes, &error) &&
+        api_get_text(json.root, "name", &name, &error) &&
+        api_get_text(json.root, "model", &name, &error) && name && api_listed(a, name);
+    api_json_close(&json);
+    return is;
+}
+
+/* One line, which is a stream too. */
+void api_on_pull(void *context, http_exchange *exchange, const http_request *request) {
+    static const char done[] = "{\"status\":\"success\"}\n";
+    if (is_here(context, request))
+        http_respond(exchange, 200, "application/x-ndjson", NULL, done, sizeof done - 1);
+    else
+        api_on_write(context, exchange, request);
 }

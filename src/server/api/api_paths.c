@@ -15,7 +15,6 @@ static const struct {
     {"/reranking", "reranking is not supported; POST /v1/embeddings gives vectors to compare"},
     {"/v1/rerank", "reranking is not supported; POST /v1/embeddings gives vectors to compare"},
     {"/v1/reranking", "reranking is not supported; POST /v1/embeddings gives vectors to compare"},
-    {"/lora-adapters", "mnem serve --lora FILE adds an adapter for all requests"},
     {"/v1/audio/", "sound is not supported; use POST /v1/chat/completions with text"},
     {"/v1/images/", "images are not supported; use POST /v1/chat/completions with text"},
 };

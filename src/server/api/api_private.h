@@ -10,6 +10,7 @@
  *     api_ollama.c   Ollama's routes that generate nothing
  *     api_metrics.c  numbers for dashboards
  *     api_texts.c    tokens of texts and back
+ *     adapters/      which adapters a request uses
  *     models/        which models there are, and requests that wait for one */
 #ifndef MNEM_SRC_SERVER_API_API_PRIVATE_H
 #define MNEM_SRC_SERVER_API_API_PRIVATE_H
@@ -41,8 +42,12 @@ typedef struct api_slot {
     api_served *served;   /* attached; NULL: it isn't loaded */
     api_model_use use;    /* under the api's lock; only the server's thread changes it */
     int64_t keep_seconds; /* that a request asked for; 0: none did */
+    bool again;           /* it was asked for while it left */
     uint64_t loads;       /* so far */
     char failure[200];    /* of the last loading; "": it was fine */
+    /* Of POST /lora-adapters; 0: none was said, or of another number of adapters. */
+    float *adapter_scales;
+    int32_t adapter_count;
     /* What its schedulers counted before the one of now; gauges are zero. */
     mnem_scheduler_stats past;
 } api_slot;
@@ -229,6 +234,8 @@ bool api_has_several(const api *a);
 /* The model that a name is: NAME, or NAME:latest; NULL: none. name NULL: a request had none. Not
  * all of it is a name that needs no spelling: the path's, or the query's, has %20. */
 api_slot *api_find_model(const api *a, const char *name);
+/* The same where any other name is none, whatever the server takes. */
+api_slot *api_listed(const api *a, const char *name);
 /* The same, and an error that lists them. */
 bool api_find_named(const api *a, const char *name, api_slot **slot, api_error *error);
 /* A request that needs its model loaded. */
@@ -254,7 +261,6 @@ bool api_query_get(const char *query, const char *name, char *out, size_t room);
 void api_want(api *a, api_slot *slot);
 void api_unwant(api *a, api_slot *slot);
 void api_keep(api *a, api_slot *slot, int64_t seconds);
-const char *api_state_text(api_model_state state);
 
 /* ---- models/api_park.c ---- */
 bool api_park(api *a, api_slot *slot, const api_call *call, api_error *error);
@@ -342,5 +348,6 @@ void api_on_tags(void *context, http_exchange *exchange, const http_request *req
 void api_on_running(void *context, http_exchange *exchange, const http_request *request);
 void api_on_show(void *context, http_exchange *exchange, const http_request *request);
 void api_on_write(void *context, http_exchange *exchange, const http_request *request);
+void api_on_pull(void *context, http_exchange *exchange, const http_request *request);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "server/api/api_private.h"
+#include "server/api/adapters/api_adapters.h"
 
 /* ---- who shares beginnings with whom ---- */
 
@@ -236,6 +236,7 @@ static bool submit(api *a, api_job *job, const ask_request *ask, const api_promp
                             .prompt_logprobs = scores_prompt(ask),
                             .top = ask->top,
                             .tree = api_tree_of(a, http->key, ask->salt),
+                            .adapter_scales = ask->adapter_scales,
                             .no_sharing = ask->no_sharing,
                             .priority = ask->priority,
                             .on_token = api_on_token,
@@ -355,8 +356,9 @@ typedef struct asked {
     int32_t *words; /* its breakers */
 } asked;
 
-static bool read_asked(api *a, api_served *served, api_json *json, ask_form form, asked *to,
+static bool read_asked(api *a, const api_slot *slot, api_json *json, ask_form form, asked *to,
                        api_error *error) {
+    api_served *served = slot->served;
     const api_model *m = &served->model;
     const ask_defaults defaults = {.sampler = served->sampler,
                                    .vocab = m->info.vocab,
@@ -366,6 +368,7 @@ static bool read_asked(api *a, api_served *served, api_json *json, ask_form form
                                    .fills = api_fim_is(&m->fim),
                                    .keeps = api_has_several(a)};
     return ask_read(form, json, &defaults, to->ask, error) &&
+           api_adapters_read(a, slot, json->root, &to->ask->adapter_scales, error) &&
            make_breakers(a, served, to->ask, &to->words, error) &&
            make_biases(a, served, to->ask, error) &&
            (to->ask->load || make_prompts(a, served, json, to->ask, &to->prompts, error));
@@ -400,8 +403,7 @@ void api_job_start(api *a, http_exchange *exchange, const http_request *http, as
         fine = find_unloaded(a, json.root, it.ask, &slot, &error);
     } else
         fine = fine && pick(a, json.root, form, &call, &slot, &error) &&
-               check_text(slot->served, &error) &&
-               read_asked(a, slot->served, &json, form, &it, &error);
+               check_text(slot->served, &error) && read_asked(a, slot, &json, form, &it, &error);
     if (fine && it.ask->load)
         api_ollama_loaded(a, exchange, form, &it.ask->keep, slot, &error);
     else if (fine)
@@ -409,6 +411,7 @@ void api_job_start(api *a, http_exchange *exchange, const http_request *http, as
     if (error.status) api_fail(a, exchange, &error, form);
     api_prompts_fini(&it.prompts);
     api_json_close(&json);
+    if (it.ask) api_free(&a->memory, it.ask->adapter_scales);
     api_free(&a->memory, it.words);
     api_free(&a->memory, it.ask);
 }

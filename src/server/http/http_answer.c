@@ -112,7 +112,8 @@ void http__answer_options(http_exchange *e, const char *allow) {
     char text[256];
     snprintf(text, sizeof text, "%s%s", allow,
              *e->origin ? "Access-Control-Allow-Methods: GET, POST, DELETE, OPTIONS\r\n"
-                          "Access-Control-Allow-Headers: *, Authorization\r\n" /* * lacks it */
+                          "Access-Control-Allow-Headers: Authorization, Content-Type, X-Api-Key, "
+                          "*\r\n"
                           "Access-Control-Max-Age: 600\r\n"
                         : "");
     put_head(e, *e->origin ? 200 : 204, NULL, text, 0);
@@ -169,8 +170,8 @@ static bool may_write(const http_exchange *e) {
 
 bool http_respond(http_exchange *e, int status, const char *type, const char *headers,
                   const void *body, size_t bytes) {
-    if (bytes > e->server->options.answer_bytes) return false;
-    if (!may_begin(e)) return true;
+    if (!e->server->on_answer && bytes > e->server->options.answer_bytes) return false;
+    if (!may_begin(e) || http__local_answer(e, status, body, bytes)) return true;
     put_head(e, status, type, headers, (int64_t)bytes);
     if (!is_head(e)) append_bytes(e, body, bytes);
     e->ended = true;
@@ -179,7 +180,7 @@ bool http_respond(http_exchange *e, int status, const char *type, const char *he
 
 void http_respond_borrowed(http_exchange *e, int status, const char *type, const char *headers,
                            const void *body, size_t bytes) {
-    if (!may_begin(e)) return;
+    if (!may_begin(e) || http__local_answer(e, status, body, bytes)) return;
     put_head(e, status, type, headers, (int64_t)bytes);
     if (!is_head(e)) {
         e->borrowed = body;
@@ -189,7 +190,7 @@ void http_respond_borrowed(http_exchange *e, int status, const char *type, const
 }
 
 void http_stream_begin(http_exchange *e, int status, const char *type, const char *headers) {
-    if (!may_begin(e)) return;
+    if (!may_begin(e) || http__local_refuse_stream(e)) return;
     e->stream = true;
     e->framed = !e->head.old;
     if (e->head.old) e->last = true; /* its end is the connection's */

@@ -2,7 +2,9 @@
  *
  * A server on the loopback is still reached by every page that the user's browser shows. Two ways
  * are closed: a name of the attacker's that turns into 127.0.0.1 (then Host isn't ours), and a
- * request that a page sends without reading the answer (then Origin isn't ours). */
+ * request that a page sends without reading the answer (then Origin isn't ours). Programs of the
+ * desktop whose windows are pages (editors, notes) have schemes of their own, which no page of the
+ * web can have: they may ask. */
 #include <string.h>
 #include <strings.h>
 
@@ -38,8 +40,19 @@ int http__guard_host(const http_server *server, const http_head *head, const cha
 }
 
 static bool same_origin(const http_head *head, const char *origin) {
-    const char *host = http__head_value(head, "host"), *colon = strstr(origin, "://");
-    return host && colon && strcasecmp(colon + 3, host) == 0;
+    const char *host = http__head_value(head, "host");
+    const size_t n = strncasecmp(origin, "http://", 7) == 0    ? 7
+                     : strncasecmp(origin, "https://", 8) == 0 ? 8
+                                                               : 0;
+    return host && n && strcasecmp(origin + n, host) == 0;
+}
+
+static bool is_program(const char *origin) {
+    static const char *const schemes[] = {"app://", "tauri://", "vscode-webview://",
+                                          "vscode-file://"};
+    for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
+        if (strncasecmp(origin, schemes[i], strlen(schemes[i])) == 0) return true;
+    return false;
 }
 
 /* A page of this machine. */
@@ -57,10 +70,10 @@ int http__guard_origin(const http_server *server, const http_head *head, char *o
     if (!value || same_origin(head, value)) return 0;
     *why =
         "requests from pages of this origin are not allowed: start the server with --cors ORIGIN";
-    if (!allowed || strlen(value) >= HTTP_KEY_MAX) return 403;
-    if (strcmp(allowed, "*") != 0 && strcasecmp(allowed, value) != 0 &&
-        !(strcmp(allowed, "localhost") == 0 && is_here(value)))
-        return 403;
+    if (strlen(value) >= HTTP_KEY_MAX) return 403;
+    const bool listed = allowed && (strcmp(allowed, "*") == 0 || strcasecmp(allowed, value) == 0 ||
+                                    (strcmp(allowed, "localhost") == 0 && is_here(value)));
+    if (!listed && !is_program(value)) return 403;
     strcpy(origin, value);
     return 0;
 }

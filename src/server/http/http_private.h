@@ -3,7 +3,7 @@
  * Reading order: http_head.c and http_chunks.c (parsing of requests), http_guard.c (access),
  * http_exchange.c (the state machine), http_answer.c (output), http_server.c (memory),
  * http_listen.c (the socket), http_loop.c (epoll and timers; the only file that reads and
- * writes).
+ * writes); http_local.c (requests without a socket).
  *
  * A connection is represented by its current exchange. It has one at a time: bytes that a client
  * sent behind a request wait in `in` and then in the kernel.
@@ -23,7 +23,7 @@
 
 #include <stdatomic.h>
 
-#include "server/http/http.h"
+#include "server/http/http_local.h"
 
 enum {
     HTTP_HEADERS_MAX = 64,
@@ -92,7 +92,8 @@ struct http_exchange {
     int64_t write_since;  /* ms: since when bytes wait for the client */
     uint64_t write_taken; /* bytes that the client took since then */
     const http_route *route;
-    void *data; /* the handler's */
+    void *data;   /* the handler's */
+    void *sender; /* of a request without a socket */
 
     char *in; /* [in_bytes + 1] */
     size_t in_at, in_used, scanned, head_end;
@@ -128,6 +129,7 @@ struct http_server {
     char (*keys)[HTTP_KEY_MAX]; /* padded with zeros */
     void *memory;
     uint64_t bytes;
+    http_local_answer *on_answer; /* NULL: clients connect */
     int listen_fd, epoll_fd, wake_fd;
     int32_t port;
     char address[80];
@@ -171,9 +173,13 @@ void http__answer_continue(http_exchange *exchange);
 size_t http__answer_pending(const http_exchange *exchange, const char **bytes);
 void http__answer_sent(http_exchange *exchange, size_t n);
 
+/* ---- without a socket (http_local.c); false: the exchange has one ---- */
+bool http__local_answer(http_exchange *exchange, int status, const void *body, size_t bytes);
+bool http__local_refuse_stream(http_exchange *exchange);
+
 /* ---- the server ---- */
-/* Memory and options, without a socket (http_server.c). */
-mnem_status http__server_make(const http_server_options *options, http_server **server,
+/* Memory and options, without a socket (http_server.c). local: there will be none. */
+mnem_status http__server_make(const http_server_options *options, bool local, http_server **server,
                               const char **text);
 /* Takes a buffer for a body; -1: none is free, or another exchange has waited longer. */
 int32_t http__body_take(const http_exchange *exchange);

@@ -69,12 +69,12 @@ static void *carve(carving *c, size_t count, size_t unit) {
 }
 
 /* Of options with their defaults. */
-static void lay_out(carving *c, const http_server_options *o, http_server *measured) {
+static void lay_out(carving *c, const http_server_options *o, bool local, http_server *measured) {
     http_server *s = carve(c, 1, sizeof *s);
     const size_t n = (size_t)o->connections;
     if (!c->at) s = measured;
-    s->in_bytes = o->header_bytes + HTTP_SMALL;
-    s->out_bytes = o->answer_bytes + HTTP_OUT_HEAD;
+    s->in_bytes = local ? 0 : o->header_bytes + HTTP_SMALL;
+    s->out_bytes = local ? 0 : o->answer_bytes + HTTP_OUT_HEAD;
     s->slot = carve(c, n, sizeof *s->slot);
     s->keys = carve(c, (size_t)o->key_count, sizeof *s->keys);
     s->body_taken = carve(c, (size_t)o->bodies, sizeof *s->body_taken);
@@ -82,30 +82,38 @@ static void lay_out(carving *c, const http_server_options *o, http_server *measu
         char *in = carve(c, s->in_bytes + 1, 1), *out = carve(c, s->out_bytes, 1);
         if (c->at) s->slot[i] = (http_exchange){.server = s, .fd = -1, .in = in, .out = out};
     }
-    s->bodies = carve(c, (size_t)o->bodies, o->body_bytes + 1);
+    if (!local) s->bodies = carve(c, (size_t)o->bodies, o->body_bytes + 1);
 }
 
-static uint64_t bytes_of(const http_server_options *filled) {
+static uint64_t bytes_of(const http_server_options *filled, bool local) {
     carving c = {NULL, 0};
     http_server measured;
-    lay_out(&c, filled, &measured);
+    lay_out(&c, filled, local, &measured);
     return c.bytes;
 }
 
-uint64_t http_server_bytes(const http_server_options *options) {
+static uint64_t bytes_with_defaults(const http_server_options *options, bool local) {
     http_server_options o = *options;
     fill_defaults(&o);
-    return check(&o) ? 0 : bytes_of(&o);
+    return check(&o) ? 0 : bytes_of(&o, local);
+}
+
+uint64_t http_server_bytes(const http_server_options *options) {
+    return bytes_with_defaults(options, false);
+}
+
+uint64_t http_local_bytes(const http_server_options *options) {
+    return bytes_with_defaults(options, true);
 }
 
 /* ---- made and taken down ---- */
 
-mnem_status http__server_make(const http_server_options *options, http_server **server,
+mnem_status http__server_make(const http_server_options *options, bool local, http_server **server,
                               const char **text) {
     http_server_options o = *options;
     fill_defaults(&o);
     if ((*text = check(&o))) return MNEM_INVALID;
-    const uint64_t bytes = bytes_of(&o);
+    const uint64_t bytes = bytes_of(&o, local);
     if (o.ledger) {
         const mnem_status status = mnem_ledger_charge(o.ledger, MNEM_KIND_IO, HTTP_TAG, bytes);
         *text = mnem_last_error();
@@ -119,7 +127,7 @@ mnem_status http__server_make(const http_server_options *options, http_server **
     }
     memset(c.at, 0, bytes);
     http_server *s = (http_server *)(void *)c.at;
-    lay_out(&c, &o, NULL);
+    lay_out(&c, &o, local, NULL);
     s->options = o;
     s->bytes = bytes;
     s->listen_fd = s->epoll_fd = s->wake_fd = -1;
@@ -148,7 +156,7 @@ void http_server_destroy(http_server *server) {
 mnem_status http_server_create(const http_server_options *options, http_server **server,
                                const char **text) {
     *server = NULL;
-    mnem_status status = http__server_make(options, server, text);
+    mnem_status status = http__server_make(options, false, server, text);
     if (status == MNEM_OK) status = http__listen(*server, text);
     if (status == MNEM_OK) return status;
     http_server_destroy(*server);

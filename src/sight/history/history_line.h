@@ -1,4 +1,4 @@
-/* history_line.h: a run as a line of JSON, and back. */
+/* history_line.h: writes a run as a line of JSON, and parses one. */
 #ifndef MNEM_SRC_SIGHT_HISTORY_HISTORY_LINE_H
 #define MNEM_SRC_SIGHT_HISTORY_HISTORY_LINE_H
 
@@ -6,12 +6,13 @@
 
 #include "mnem/history.h"
 
-/* Every line begins so, then the number: the newest is found without reading the line. */
+/* Every line begins with this and the run's number, which is found without parsing the line. */
 #define MNEM__HISTORY_BEGIN "{\"run\":"
 
-/* Into out, with a line's end and a zero; its length, 0: it needs more than n bytes. */
+/* Writes the line, with a line end and a zero, to out; returns its length, or 0: n bytes are too
+ * few. */
 size_t mnem__history_write(const mnem_history_run *run, char *out, size_t n);
-/* false: it isn't a run. Keys that aren't known are passed over, those that lack are zero. */
+/* false: the line isn't a run. Unknown keys are ignored, missing ones are zero. */
 bool mnem__history_parse(const char *line, size_t n, mnem_history_run *run);
 
 #endif

@@ -21,7 +21,9 @@
 
 _Static_assert(sizeof(mnem_monitor_numbers) == 128, "the layout is fixed");
 _Static_assert(sizeof(mnem_monitor_account) == 72, "the layout is fixed");
-_Static_assert(sizeof(mnem_monitor_view) == 336 + 72 * MNEM_MONITOR_ACCOUNTS,
+_Static_assert(sizeof(mnem_monitor_model) == 56, "the layout is fixed");
+_Static_assert(sizeof(mnem_monitor_view) ==
+                   336 + 72 * MNEM_MONITOR_ACCOUNTS + 8 + 56 * MNEM_MONITOR_MODELS,
                "the layout is fixed");
 _Static_assert(sizeof(mnem_monitor_file) == 24 + sizeof(mnem_monitor_view), "the layout is fixed");
 
@@ -148,6 +150,17 @@ void mnem_monitor_watch(mnem_monitor *m, const mnem_ledger *ledger) {
     if (m->fd <= 0) return;
     lock_take(m);
     m->ledger = ledger;
+    lock_give(m);
+}
+
+void mnem_monitor_serve(mnem_monitor *m, const mnem_monitor_model *models, uint32_t count) {
+    mnem_monitor_view *v = &m->file.view;
+    const uint32_t n = count < MNEM_MONITOR_MODELS ? count : MNEM_MONITOR_MODELS;
+    if (m->fd <= 0) return;
+    lock_take(m);
+    if (n) memcpy(v->served, models, n * sizeof *models);
+    v->models = n;
+    v->models_more = count - n;
     lock_give(m);
 }
 

@@ -66,6 +66,11 @@ static void clean_view(mnem_monitor_view *v) {
     }
     memset(&v->account[v->accounts], 0,
            (MNEM_MONITOR_ACCOUNTS - v->accounts) * sizeof v->account[0]);
+    for (uint32_t i = 0; i < v->models; i++) {
+        clean(v->served[i].name, sizeof v->served[i].name);
+        clean(v->served[i].state, sizeof v->served[i].state);
+    }
+    memset(&v->served[v->models], 0, (MNEM_MONITOR_MODELS - v->models) * sizeof v->served[0]);
 }
 
 /* ---- bytes ---- */
@@ -109,6 +114,11 @@ mnem_status mnem_monitor_read_bytes(const char *name, const void *bytes, size_t 
                           "%s: the status file is damaged: its header says %u accounts, but the "
                           "table has %d; start the mnem that wrote it again",
                           name, f.view.accounts, MNEM_MONITOR_ACCOUNTS);
+    if (f.view.models > MNEM_MONITOR_MODELS)
+        return mnem__fail(MNEM_BAD_FILE,
+                          "%s: the status file is damaged: its header says %u models, but the "
+                          "table has %d; start the mnem that wrote it again",
+                          name, f.view.models, MNEM_MONITOR_MODELS);
     *view = f.view;
     clean_view(view);
     return MNEM_OK;

@@ -6,7 +6,7 @@
 
 typedef struct mnem__live {
     uint64_t id, bytes, granted, address, born;
-    uint32_t account, owner; /* holders: of its account, of its site */
+    uint32_t account, owner; /* numbers of holders: its account, its site */
     bool used, before;
 } mnem__live;
 
@@ -15,9 +15,9 @@ typedef struct mnem__live_blocks {
     size_t room, count;
 } mnem__live_blocks;
 
-/* NULL: it isn't there. Borrowed until the next change. */
+/* NULL: no such block. Borrowed until the next change. */
 mnem__live *mnem__live_find(const mnem__live_blocks *blocks, uint64_t id);
-/* Its place, made if need be; what is new has used set and the rest zero. NULL without memory. */
+/* Finds or adds a block; a new one has `used` set and is zero otherwise. NULL: out of memory. */
 mnem__live *mnem__live_add(mnem__live_blocks *blocks, uint64_t id);
 void mnem__live_remove(mnem__live_blocks *blocks, mnem__live *block);
 void mnem__live_fini(mnem__live_blocks *blocks);

@@ -1,13 +1,14 @@
-/* checkpoint.c: writes a checkpoint: sections first, then the rows and the header in front of them.
+/* checkpoint.c: writes a checkpoint: first the sections, then the header and rows in front of
+ * them.
  *
- * The idea: the room of header and rows is left free, sections go from where they live to the file
- * in pieces that are summed up just before (so that they are still in the cache), and what is known
- * last is put in front. base/file/new_file.h makes it appear as a whole.
+ * The idea: space for header and rows is left free; sections are written from their memory in
+ * pieces, each checksummed just before (so that it is still in the cache); header and rows,
+ * which need the checksums, come last. base/file/new_file.h makes the file appear complete or
+ * not at all.
  *
- * Invariant: PATH is the old checkpoint or the new one. Rows describe the sections in their order,
- * without gaps (checkpoint_format.h).
- * Cost: one pass over the memory at the speed of the disk, or of the checksum (about 10 GB/s); heap
- * for the rows only. */
+ * Invariant: PATH is the old checkpoint or the new one. Rows describe the sections in their
+ * order, without gaps (checkpoint_format.h). Cost: one pass over the memory at the speed of the
+ * disk, or of the checksum (about 10 GB/s); heap for the rows only. */
 #include "train/checkpoint/checkpoint.h"
 
 #include <string.h>
@@ -51,7 +52,8 @@ static mnem_status check_entry(const mnem__checkpoint_entry *entries, size_t i) 
     return MNEM_OK;
 }
 
-/* Makes row i, whose section begins at *end, and moves *end behind it. rows may be NULL. */
+/* Fills in row i, whose section begins at *end, and moves *end behind the section. rows may be
+ * NULL. */
 static mnem_status place(const mnem__checkpoint_entry *entries, size_t i,
                          mnem__checkpoint_row *rows, uint64_t *end) {
     const mnem__checkpoint_entry *e = &entries[i];
@@ -71,7 +73,7 @@ static mnem_status place(const mnem__checkpoint_entry *entries, size_t i,
     return MNEM_OK;
 }
 
-/* Places all; *end is the size of the file. */
+/* Places all sections; *end becomes the size of the file. */
 static mnem_status place_all(const mnem__checkpoint_entry *entries, size_t n,
                              mnem__checkpoint_row *rows, uint64_t *end) {
     mnem_status status = MNEM_OK;
@@ -106,7 +108,7 @@ static mnem_status put_zeros(mnem__new_file *file, uint64_t n) {
     return status;
 }
 
-/* A section under way. */
+/* The section that is being written. */
 typedef struct section {
     mnem__new_file *file;
     mnem__checksum sum;

@@ -1,13 +1,13 @@
 /* checkpoint_read.c: opens a checkpoint, checks all of it, and reads sections into given memory.
  *
- * The idea: nothing of the file is believed. The header says its own checksum and the size of the
- * file; the rows must be the one way in which sections of these sizes can lie in it (so nothing
- * overlaps, and no byte is unaccounted for); then every section is read once through a buffer and
- * summed. Only then does open succeed.
+ * The idea: nothing in the file is trusted. The header has its own checksum and the file's size;
+ * the rows must describe the only possible layout of sections of these sizes (so nothing
+ * overlaps, and every byte belongs to a section); then every section is read once through a
+ * buffer and its checksum compared. Only then does open succeed.
  *
- * Invariant: an open checkpoint's rows are in bounds, its names different and printable.
- * Cost: opening reads the whole file once; a section is read again when it is wanted, and checked
- * again, since the file may have changed. Heap: the rows, and 256 KiB while opening. */
+ * Invariant: an open checkpoint's rows are in bounds, its names distinct and printable. Cost:
+ * opening reads the whole file once; a section is read and checked again when it is needed,
+ * since the file may have changed. Heap: the rows, and 256 KiB while opening. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -20,7 +20,7 @@
 #include "base/heap.h"
 #include "train/checkpoint/checkpoint_format.h"
 
-enum { BUFFER = 64 << 10 }; /* a trainer that reads none is charged for it, too */
+enum { BUFFER = 64 << 10 }; /* charged to every trainer, also to one that reads no checkpoint */
 static const char TAG[] = "checkpoint";
 
 struct mnem__checkpoint {
@@ -37,7 +37,7 @@ uint64_t mnem__checkpoint_host_bytes(size_t n) {
 
 /* ---- reading ---- */
 
-/* Fills data; a file that ends too early is as bad as one that can't be read. */
+/* Reads exactly `bytes`; a file that ends before counts as unreadable. */
 static mnem_status read_at(const mnem__checkpoint *c, void *data, uint64_t bytes, uint64_t place) {
     const uint64_t got = mnem__file_read_at(c->fd, data, bytes, place);
     if (got == bytes) return MNEM_OK;
@@ -60,7 +60,7 @@ static mnem_status bad(const mnem__checkpoint *c, const mnem__checkpoint_row *ro
 
 /* ---- checking ---- */
 
-/* Without waiting: a pipe of that name is refused, where opening it would wait for a writer. */
+/* Opens without blocking: a pipe is refused; a blocking open would wait for a writer. */
 static mnem_status open_file(mnem__checkpoint *c, const char *path) {
     struct stat st;
     const int length = snprintf(c->path, sizeof c->path, "%s", path);
@@ -129,7 +129,8 @@ static mnem_status sum_file(const mnem__checkpoint *c, uint8_t *buffer, uint64_t
     return status;
 }
 
-/* Fewer than 64 bytes from place on are zeros: a checksum that was made to fit says nothing. */
+/* Checks that the padding behind place (fewer than 64 bytes) is zero, which checksums don't
+ * cover. */
 static bool zeros_behind(const mnem__checkpoint *c, uint64_t place) {
     uint8_t rest[MNEM__CHECKPOINT_ALIGN] = {0}, any = 0;
     const uint64_t n = mnem__align_up(place, MNEM__CHECKPOINT_ALIGN) - place;
@@ -162,7 +163,7 @@ static bool name_is_good(const char name[MNEM__CHECKPOINT_NAME]) {
     return true;
 }
 
-/* Row i, whose section must begin at *end. */
+/* Checks row i, whose section must begin at *end. */
 static mnem_status check_row(const mnem__checkpoint *c, size_t i, uint64_t *end) {
     const mnem__checkpoint_row *row = &c->rows[i];
     if (!name_is_good(row->name))
@@ -258,7 +259,7 @@ void mnem__checkpoint_close(mnem__checkpoint *c) {
     mnem__free(c);
 }
 
-/* ---- what is in it ---- */
+/* ---- contents ---- */
 
 static mnem__checkpoint_entry entry_of(const mnem__checkpoint_row *row) {
     mnem__checkpoint_entry e = {
@@ -285,7 +286,7 @@ static const char *type_text(uint32_t type) {
     return text[type];
 }
 
-/* The row of that name and type, or NULL with status. */
+/* The row of that name and type; NULL, with *status set: none. */
 static mnem_status row_get(const mnem__checkpoint *c, const char *name, mnem__entry_type type,
                            const mnem__checkpoint_row **row) {
     *row = find(c, name);
@@ -334,8 +335,8 @@ mnem_status mnem__checkpoint_expect(const mnem__checkpoint *c,
     return MNEM_OK;
 }
 
-/* The section into data, and its checksum with the zeros behind: open has read these bytes before,
- * but who replaced the file's content since would be believed otherwise. */
+/* Reads a section into data, and checks its checksum and padding again: the file may have been
+ * replaced since open checked them. */
 static mnem_status read_section(const mnem__checkpoint *c, const mnem__checkpoint_row *row,
                                 void *data) {
     static const uint8_t zeros[MNEM__CHECKPOINT_ALIGN];
@@ -386,7 +387,7 @@ mnem_status mnem__checkpoint_section_end(mnem__checkpoint_section *s) {
                      "checksum differs); start again");
 }
 
-/* Rows hold the numbers, and checksums of the sections. */
+/* A checksum of the rows, which hold all numbers and the checksums of the sections. */
 uint64_t mnem__checkpoint_identity(const mnem__checkpoint *c) {
     return mnem__checksum_of(c->rows, c->n * sizeof *c->rows);
 }
@@ -419,7 +420,8 @@ static mnem_status number_get(const mnem__checkpoint *c, const char *name, mnem_
                               void *number) {
     const mnem__checkpoint_row *row;
     MNEM__TRY(row_get(c, name, type, &row));
-    memcpy(number, &row->place, sizeof row->place); /* of numbers the row itself has them */
+    memcpy(number, &row->place,
+           sizeof row->place); /* the row of a number holds the number itself */
     return MNEM_OK;
 }
 

@@ -1,11 +1,12 @@
-/* corpus.c: opens the cache of tokens when it fits and is whole, otherwise has it made; reads it.
+/* corpus.c: opens the cache of tokens if it is valid for the text, otherwise has it made; reads
+ * it.
  *
- * The idea: a file is believed as far as it was checked: first its size against the numbers of its
- * header, then the header's checksum, then whether it was made of these files by this tokenizer,
- * at last every token.
- * Invariant: of an open corpus, file_bytes = header_bytes + tokens * width; reads say so when the
- * file became shorter. Nothing is mapped: pages of files would count as resident.
- * Cost: opening reads the file once, at the speed of the disk; reading is one pread for 64 KiB. */
+ * The idea: the checks build on one another: first the file's size against the numbers of its
+ * header, then the header's checksum, then whether it was made from these files with this
+ * tokenizer, finally every token. Invariant: of an open corpus, file_bytes = header_bytes +
+ * tokens * width; reads fail with a message if the file became shorter. Nothing is mapped: pages
+ * of files would count as resident. Cost: opening reads the file once, at the speed of the disk;
+ * reading is one pread for 64 KiB. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,7 +35,7 @@ mnem_status mnem__corpus_read_at(const mnem_corpus *c, uint64_t at, void *out, u
                       errno ? strerrordesc_np(errno) : "another program made the file shorter");
 }
 
-/* Of the header with its own checksum as zero, as it was when the sum was made. */
+/* The checksum of the header with its own field set to zero. */
 uint64_t mnem__cache_header_checksum(const void *header, uint64_t bytes) {
     mnem__cache_head head;
     mnem__checksum sum;
@@ -52,7 +53,7 @@ static mnem_status damaged(const mnem_corpus *c, const char *what) {
     return mnem__fail(MNEM_BAD_FILE, "%s: %s", c->path, what);
 }
 
-/* Whether the numbers agree with each other and with the file's size. */
+/* Checks that the numbers agree with each other and with the file's size. */
 static mnem_status check_head(const mnem_corpus *c) {
     const mnem__cache_head *h = &c->head;
     uint64_t data, all;
@@ -89,7 +90,7 @@ static mnem_status stale(const mnem_corpus *c, const char *name, const char *wha
                       c->path, name, what);
 }
 
-/* Takes the next source of the header off [*at, end); false when it isn't there. */
+/* Reads the next source of the header from [*at, end); false: it is missing. */
 static bool next_source(const char **at, const char *end, mnem__cache_source *source,
                         mnem_text *name) {
     if ((size_t)(end - *at) < sizeof *source) return false;
@@ -112,8 +113,8 @@ static mnem_status compare_source(const mnem_corpus *c, const mnem__cache_source
                                                              : stale(c, path, "has changed");
 }
 
-/* A cache may be opened without naming its files (count 0): then what it was made of is only read
- * through, to see that the header is whole. */
+/* A cache may be opened without naming its files (count 0): then its sources are only parsed, to
+ * check that the header is complete. */
 static mnem_status check_sources(const mnem_corpus *c, const mnem_corpus_options *o,
                                  const char *header) {
     const char *at = header + sizeof c->head, *end = header + c->head.header_bytes;
@@ -161,8 +162,8 @@ static mnem_status check_header(const mnem_corpus *c, const mnem_corpus_options 
 
 /* ---- the tokens ---- */
 
-/* Widens n tokens; the number of those that are in the vocabulary, up to the first that isn't.
- * marked: those without a mark become their complement. */
+/* Widens n tokens; returns the number of tokens up to the first that isn't in the vocabulary.
+ * marked: tokens without a mark become their complement. */
 static uint64_t widen(const mnem_corpus *c, const uint8_t *raw, uint64_t n, bool marked,
                       int32_t *ids) {
     const uint32_t mark = mnem__cache_mark(&c->head);
@@ -295,7 +296,7 @@ static mnem_status open_file(mnem_corpus *c) {
     return mnem__corpus_read_at(c, 0, &c->head, sizeof c->head);
 }
 
-/* checked: the tokens were just written by this call. */
+/* checked: this call has just written the tokens. */
 static mnem_status load(const mnem_corpus_options *o, bool checked, mnem_corpus **corpus) {
     mnem_corpus *c = mnem__calloc(MNEM__CORPUS_TAG, 1, sizeof *c);
     if (!c) return mnem__heap_status();
@@ -315,8 +316,8 @@ static mnem_status load(const mnem_corpus_options *o, bool checked, mnem_corpus 
     return MNEM_OK;
 }
 
-/* Why the old one didn't do is kept for mnem_corpus_info, before the making puts another text into
- * the last error. */
+/* Keeps the reason why the old cache is invalid for mnem_corpus_info, before making a new one
+ * replaces the last error. */
 static mnem_status make(const mnem_corpus_options *o, mnem_corpus **corpus) {
     const char *why = mnem_last_error();
     char *reason = mnem__strndup(MNEM__CORPUS_TAG, why, strlen(why));
@@ -340,7 +341,7 @@ mnem_status mnem_corpus_open(const mnem_corpus_options *o, mnem_corpus **corpus)
         return mnem__fail(MNEM_INVALID, "corpus: options.tokenizer is missing");
     const mnem_status status = load(o, false, corpus);
     const bool fits = status != MNEM_NOT_FOUND && status != MNEM_BAD_FILE &&
-                      status != MNEM_NOT_READY; /* or can't be helped */
+                      status != MNEM_NOT_READY; /* or an error that a new cache can't fix */
     return fits || o->count == 0 ? status : make(o, corpus);
 }
 

@@ -1,9 +1,9 @@
-/* corpus_feed.c: a thread that reads micro-batches into a ring of buffers, ahead of who uses them.
+/* corpus_feed.c: a thread that reads micro-batches into a ring of buffers, ahead of the trainer.
  *
  * The idea: depth + 1 buffers; one is the caller's, the others are filled or waiting (ahead.h).
  *
- * The order of windows is a function of their numbers, so the thread needs nothing but a position.
- * Everything, this struct too, lies in the caller's memory:
+ * The order of windows is a function of their numbers, so a position is the thread's only state.
+ * All data, including this struct, is in the caller's memory:
  *
  *     [ feed ][ ids, targets ] * (depth + 1)[ one window and its last target ]
  *
@@ -19,11 +19,11 @@ enum { DEPTH_DEFAULT = 2, DEPTH_MAX = 1024, ALIGNMENT = 64 };
 
 struct mnem_feed {
     mnem_feed_options options;
-    uint64_t buffer_bytes; /* of ids, and of targets */
-    char *memory;          /* of the buffers */
+    uint64_t buffer_bytes; /* bytes of ids, and of targets */
+    char *memory;          /* start of the buffers */
     int32_t *window;       /* scratch of the thread: [sequence + 1] */
-    uint64_t position;     /* the thread's: the next window to read */
-    mnem__ahead ahead;     /* of micro-batches */
+    uint64_t position;     /* used by the thread: the next window to read */
+    mnem__ahead ahead;     /* its items are micro-batches */
 };
 
 /* ---- sizes ---- */
@@ -60,7 +60,7 @@ static int32_t *targets_of(const mnem_feed *f, uint64_t number) {
     return (int32_t *)((char *)ids_of(f, number) + f->buffer_bytes);
 }
 
-/* The next window from position on that is in the share of its group. */
+/* The first window from position on that belongs to the group's share. */
 static uint64_t in_share(const mnem_feed_options *o, uint64_t position) {
     if (!o->share) return position;
     const uint64_t place = position % o->group, group = position - place;
@@ -68,7 +68,7 @@ static uint64_t in_share(const mnem_feed_options *o, uint64_t position) {
     return place - o->share_first < o->share ? position : group + o->group + o->share_first;
 }
 
-/* Windows of the micro-batch that begins at position; 0 past the end. */
+/* The number of windows of the micro-batch at position; 0: behind the end. */
 static uint32_t rows_at(const mnem_feed_options *o, uint64_t position) {
     uint64_t rows = o->rows;
     if (o->end && position >= o->end) return 0;
@@ -121,8 +121,8 @@ static mnem_status check_options(const mnem_feed_options *o, const void *memory,
     mnem_corpus_info_get(o->corpus, &info);
     const uint64_t has = w->rows ? info.rows : info.tokens;
     if (!w->rows && info.rows)
-        return mnem__fail(MNEM_INVALID, "feed: the windows are of tokens, but the corpus has rows; "
-                                        "use windows of rows");
+        return mnem__fail(MNEM_INVALID, "feed: the windows count tokens, but the corpus has rows; "
+                                        "create windows of rows");
     if (w->begin > has || w->tokens > has - w->begin)
         return mnem__fail(
             MNEM_INVALID,
@@ -153,7 +153,7 @@ bool mnem_feed_ready(mnem_feed *feed) {
     return mnem__ahead_ready(&feed->ahead);
 }
 
-/* The window that the caller's next micro-batch begins with is kept as options.first. */
+/* options.first is the first window of the caller's next micro-batch. */
 mnem_status mnem_feed_next(mnem_feed *f, mnem_batch *batch) {
     int64_t number;
     *batch = (mnem_batch){.first = f->options.first};

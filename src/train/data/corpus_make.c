@@ -1,11 +1,11 @@
 /* corpus_make.c: writes the cache of tokens, front to back.
  *
- * The idea: in each round the owner reads a piece of the text for every member of the team, all of
- * them encode their piece with a tokenizer of their own, and the owner writes the ids in the order
- * of the text. The header's room is left empty and written at the end.
- * Invariant: pieces don't depend on the team (text_reader.c), so neither does the file; it has its
- * name only when it is whole.
- * Cost: each member takes a piece (1 MiB), its ids (at most 4 MiB) and a tokenizer. */
+ * The idea: in each round the owner reads a piece of text for every member of the team, each member
+ * encodes its piece with a tokenizer of its own, and the owner writes the ids in the order of the
+ * text. The header is written at the end, into space left for it.
+ * Invariant: pieces don't depend on the team (text_reader.c), so neither does the file; it gets its
+ * name once it is complete.
+ * Cost: each member needs a piece (1 MiB), its ids (at most 4 MiB) and a tokenizer. */
 #include <stdio.h>
 #include <string.h>
 
@@ -38,22 +38,22 @@ typedef struct maker {
     const mnem_corpus_options *options;
     mnem_team *team;
     member members[THREADS_MAX];
-    int count, pieces; /* of the team; of the round */
+    int count, pieces; /* count: members; pieces: pieces of this round */
     mnem__new_file file;
     mnem__checksum sum;
     mnem__cache_head head;
     char *header;        /* head, then the sources */
-    uint64_t header_at;  /* where the next source goes */
-    uint64_t text_total; /* as the files' sizes say */
+    uint64_t header_at;  /* offset of the next source */
+    uint64_t text_total; /* sum of the files' sizes */
     int32_t end;         /* token between files; -1: none */
-    uint64_t *ends;      /* of rows: where each ends */
+    uint64_t *ends;      /* [rows]: the end of each row */
     uint64_t rows, room;
     uint32_t out[OUT_TOKENS];
 } maker;
 
 /* ---- writing ---- */
 
-/* counted NULL: it is text. */
+/* counted NULL: the ids are of plain text. */
 static mnem_status put_ids(maker *m, const int32_t *ids, const bool *counted, size_t count) {
     const uint32_t mark = mnem__cache_mark(&m->head);
     mnem_status status = MNEM_OK;
@@ -101,7 +101,7 @@ static void encode_piece(const mnem_worker *worker, void *context) {
     if (own->status != MNEM_OK) snprintf(own->error, sizeof own->error, "%s", mnem_last_error());
 }
 
-/* Ids are the vocabulary's own, so they need no check. */
+/* The tokenizer's ids are in the vocabulary, so they aren't checked. */
 static mnem_status put_round(maker *m) {
     mnem_status status = MNEM_OK;
     for (int i = 0; i < m->pieces && status == MNEM_OK; i++) {
@@ -153,7 +153,7 @@ static mnem_status note_row(maker *m) {
     return MNEM_OK;
 }
 
-/* Of joined rows, whose text is one. */
+/* Adds a row to a text of joined rows. */
 static mnem_status add_document(maker *m, const mnem_corpus_row *row) {
     if (m->head.tokens > 0 && row->count > 0 && m->end >= 0)
         MNEM__TRY(put_ids(m, &m->end, NULL, 1));
@@ -183,7 +183,7 @@ static mnem_status put_index(maker *m) {
     return bytes ? mnem__new_file_put(&m->file, m->ends, bytes) : MNEM_OK;
 }
 
-/* Who makes the rows reads the files; the stamps before and after say whether they stayed. */
+/* The caller's callback reads the files; stamps before and after show whether they changed. */
 static mnem_status add_rows(maker *m) {
     const mnem_corpus_options *o = m->options;
     mnem_corpus_row row;
@@ -211,7 +211,7 @@ static mnem_status add_rows(maker *m) {
 
 /* ---- the whole ---- */
 
-/* Sizes the header, and finds what is missing before anything is written. */
+/* Computes the header's size, and finds missing files before anything is written. */
 static mnem_status look_at_files(maker *m) {
     const mnem_corpus_options *o = m->options;
     uint64_t bytes = sizeof m->head;
@@ -257,7 +257,7 @@ static void start_head(maker *m) {
     mnem_tokenizer_info_get(m->options->tokenizer, &info);
     m->end = info.eos;
     memcpy(m->head.magic, MNEM__CORPUS_MAGIC, sizeof m->head.magic);
-    const bool rows = mnem__corpus_has_rows(m->options); /* whose tokens have a mark each */
+    const bool rows = mnem__corpus_has_rows(m->options); /* tokens of rows have marks */
     m->head.version = rows ? MNEM__CORPUS_ROWS : MNEM__CORPUS_VERSION;
     m->head.width = info.vocab <= 1 << (rows ? 15 : 16) ? 2 : 4;
     m->head.vocab = (uint32_t)info.vocab;

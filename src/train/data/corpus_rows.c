@@ -1,12 +1,12 @@
-/* corpus_rows.c: rows of a cache: sequences that stand for themselves, with marks of what counts.
+/* corpus_rows.c: rows of a cache: independent sequences, with marks on the tokens that are
+ * learned.
  *
  *     [ header | tokens of row 0, of row 1, ... | end of row 0, end of row 1, ... ]
  *
- * The idea: a token that is to be learned has its highest bit set, so that ids and marks are one
- * read; where a row lies is two numbers of the index. In a batch the marks are targets: -1 where
- * none is counted, which the trainer knows.
- * Invariant: of an open corpus the ends rise from 2 on by 2 at least, up to the tokens.
- * Cost: a row takes two reads; nothing is kept in memory. */
+ * The idea: a token to learn has its highest bit set, so that one read gets ids and marks; two
+ * numbers of the index give a row's position. In a batch, tokens without a mark have the target
+ * -1, which the trainer skips. Invariant: of an open corpus the ends are ascending, at least 2
+ * apart, from at least 2 to the number of tokens. Cost: two reads per row; no memory. */
 
 #include "base/file/checksum.h"
 #include "train/data/corpus_private.h"
@@ -39,7 +39,7 @@ mnem_status mnem__corpus_rows_check(mnem_corpus *c, mnem__checksum *sum) {
     return last == c->head.tokens ? MNEM_OK : bad_index(c, c->rows);
 }
 
-/* [begin, end) of the tokens. */
+/* Finds the row's tokens: [*begin, *end). */
 static mnem_status find_row(const mnem_corpus *c, uint64_t row, uint64_t *begin, uint64_t *end) {
     uint64_t ends[2] = {0};
     if (row >= c->rows)
@@ -72,7 +72,7 @@ mnem_status mnem_corpus_row_read(const mnem_corpus *c, uint64_t row, uint32_t se
     return MNEM_OK;
 }
 
-/* How many of n tokens are counted; the first of a row is never predicted. */
+/* The number of marked tokens of n; the first one of a row is never predicted. */
 static mnem_status count_marks(const mnem_corpus *c, uint64_t begin, uint64_t n,
                                uint64_t *counted) {
     int32_t ids[PART];

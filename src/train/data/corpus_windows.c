@@ -1,22 +1,23 @@
-/* corpus_windows.c: which tokens window number n has, computed without memory.
+/* corpus_windows.c: computes the tokens of window number n, without memory.
  *
  * The idea: an epoch's windows are numbered by a permutation of [0, count): a Feistel network of
  * ROUNDS rounds over 2 * half bits, the smallest even number of bits that holds count; results
- * outside are put in again until they are inside (cycle walking), less than four times on average.
- * Rounds and phases are numbers of the project's generator, whose stream is the epoch.
+ * outside are permuted again until they are inside (cycle walking), less than four times on
+ * average. The keys of rounds and the phases come from the project's generator, with the epoch
+ * as its stream.
  *
  *     tokens   |phase|  window  |  window  |  ...  |  window  |t|rest|     t: the last target
  *              begin
  *
- * count is that of an epoch with the longest phase that may be needed, so that it is the same for
- * all; the rest is less than two windows, and another part of the text in each epoch.
- * Invariant: a function of (seed, number) and whole numbers only: the same on every machine. */
+ * count is computed for the longest possible phase, so that all epochs have the same number; the
+ * rest is less than two windows, and another part of the text in each epoch. Invariant: a
+ * function of (seed, number) in integer arithmetic: the same on every machine. */
 #include "base/error.h"
 #include "base/random.h"
 #include "mnem/corpus.h"
 
 enum { ROUNDS = 6 };
-#define STREAM UINT64_C(0x77696e0000000000) /* the windows' streams of a seed; plus the epoch */
+#define STREAM UINT64_C(0x77696e0000000000) /* base of the streams of windows; the epoch is added */
 #define PHASE  (UINT64_C(1) << 63)
 
 static mnem_status too_short(const char *what, uint64_t tokens, uint32_t sequence) {

@@ -1,11 +1,10 @@
-/* train_lora.c: which tensors of a model are frozen, and which adapters there are, if any.
+/* train_lora.c: determines a model's frozen tensors, and its adapters, if any.
  *
- * Idea: what the first layer has, all have (mnem_model_transformer checks that), so the tensors of
- * the architecture that are in the first layer are the roles. Adapters are the parameters of the
- * trainer: A and B of each target, layer by layer; everything that the model has is frozen, in the
- * types of the file.
- * Invariant: B follows its A; frozen tensors begin at multiples of 64 bytes, which every kernel
- * takes. Cost: one allocation, a search by name for each tensor. */
+ * Idea: all layers have the same tensors (mnem_model_transformer checks that), so those of the
+ * first layer give the roles. The trainer's parameters are the adapters: A and B of each target,
+ * layer by layer; all tensors of the model are frozen, in the types of the file. Invariant: B
+ * follows its A; frozen tensors begin at multiples of 64 bytes, which every kernel accepts.
+ * Cost: one allocation, a search by name for each tensor. */
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +27,7 @@ static const struct target {
 };
 enum { TARGETS = sizeof targets / sizeof targets[0] };
 
-/* "q, k, v": those of the set. */
+/* Writes the targets of a set: "q, k, v". */
 static void targets_text(uint32_t set, char *text, size_t n) {
     size_t at = 0;
     text[0] = 0;
@@ -37,7 +36,7 @@ static void targets_text(uint32_t set, char *text, size_t n) {
             at += (size_t)snprintf(text + at, n - at, "%s%s", at ? ", " : "", targets[i].text);
 }
 
-/* "q" and, as PEFT names it, "q_proj". */
+/* The target of a name: "q", or PEFT's "q_proj". */
 static uint32_t named_target(const char *word, size_t length) {
     static const char more[] = "_proj";
     const size_t n = sizeof more - 1;
@@ -67,13 +66,13 @@ mnem_status mnem_lora_targets_parse(const char *text, uint32_t *set) {
     return MNEM_OK;
 }
 
-/* ---- what the model has ---- */
+/* ---- tensors of the model ---- */
 
 typedef struct finder {
     const mnem_lora *lora;
     mnem_transformer t;
-    const mnem__tensor_use *uses; /* what its architecture has */
-    uint32_t targets;             /* that are wanted */
+    const mnem__tensor_use *uses; /* the tensors of its architecture */
+    uint32_t targets;             /* the requested ones */
     int32_t frozen_layer, frozen_outer, params_layer;
     mnem__train_shape *shape;
 } finder;
@@ -90,7 +89,7 @@ static bool find(const finder *f, mnem__role role, int32_t layer, mnem_tensor_in
     return index >= 0 && mnem_model_tensor_get(f->lora->base, (uint32_t)index, info);
 }
 
-/* B A has at most the rank of what it is added to; above that, rows of A would be wasted. */
+/* Refuses a rank above that of the matrix: further rows of A would have no effect. */
 static mnem_status check_rank(const finder *f, const mnem_tensor_info *info) {
     const int64_t least = info->shape[0] < info->shape[1] ? info->shape[0] : info->shape[1];
     if (f->lora->rank <= least) return MNEM_OK;
@@ -101,8 +100,8 @@ static mnem_status check_rank(const finder *f, const mnem_tensor_info *info) {
         (long long)least);
 }
 
-/* What the first layer has stands for all: how many tensors are frozen, in a layer and outside, and
- * how many parameters a layer gets. Targets that weren't named are all that the model has. */
+/* Counts, from the first layer, the frozen tensors in a layer and outside of layers, and the
+ * parameters of a layer. Without named targets, all matrices are targets. */
 static mnem_status count_roles(finder *f) {
     uint32_t has = 0;
     for (const mnem__tensor_use *use = f->uses; use->role; use++) {

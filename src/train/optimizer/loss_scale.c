@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 
-enum { GROWTH_STEPS = 2000, GIVE_UP = 10 }; /* good ones; overflows at the floor */
+enum { GROWTH_STEPS = 2000, GIVE_UP = 10 }; /* steps without overflow; overflows at the floor */
 static const double start = 65536, least = 1, most = 0x1p24, growth = 2, backoff = 0.5;
 
 mnem__loss_scale mnem__loss_scale_start(void) {

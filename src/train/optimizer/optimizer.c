@@ -1,21 +1,22 @@
-/* optimizer.c: AdamW over flat arrays: where the moments of each segment lie, how a step is cut
- * among a team, and the norm of gradients.
+/* optimizer.c: AdamW over flat arrays: the layout of moments, the division of a step among a
+ * team, and the norm of gradients.
  *
- * The idea: segments are cut into blocks of 256 numbers, which are counted through. A team splits
- * the blocks; a step needs no meeting. The moments of a segment are one piece of the block:
+ * The idea: segments are cut into blocks of 256 numbers, numbered through all segments. The team
+ * divides the blocks; a step needs no barrier. The moments of a segment are one contiguous
+ * piece:
  *
  *     f32     [ first count f32 | second count f32 ]                      8 bytes a number
  *     8 bits  [ blocks of 2 x 256 codes | blocks of 2 x 16-bit ranges ]   516 bytes a block
  *
- * each rounded up to 64 bytes; 2.016 bytes a number where blocks are whole. carve() goes over the
- * segments once and says both the bytes and the places. What a code means: adam_kernels.c.
+ * each rounded up to 64 bytes; 2.016 bytes per number in full blocks. carve() visits the
+ * segments once and computes both bytes and places. adam_kernels.c defines the codes.
  *
- * Invariant: a number's step depends on its own gradient, weight and moments, and in 8 bits on
- * those of its block; so neither threads nor what lies around a segment changes a bit. The norm is
- * the sum of 256 slices of blocks, whose borders depend on the number of blocks only, added in
- * their order. Codes change with the numbers of blocks before (they seed the rounding).
- * Cost: a step reads 16 and writes 12 bytes a number in f32, 14 and 6 in 8 bits (10 with zeroed
- * gradients); the norm reads 4. */
+ * Invariant: a number's step depends on its own gradient, weight and moments, in 8 bits on those
+ * of its block; so neither threads nor neighbouring segments change a bit. The norm is the sum
+ * of 256 slices of blocks in order, whose borders depend on the number of blocks only. Codes
+ * depend on the number of preceding blocks (it seeds the rounding). Cost: a step reads 16 and
+ * writes 12 bytes a number in f32, 14 and 6 in 8 bits (10 with zeroed gradients); the norm reads
+ * 4. */
 #include "train/optimizer/optimizer.h"
 
 #include <math.h>
@@ -31,14 +32,15 @@ enum { BLOCK = MNEM__MOMENT_BLOCK, SLICES = 256, ALIGNMENT = MNEM__MOMENTS_ALIGN
 _Static_assert(sizeof(mnem__moment_block) == 2 * BLOCK, "two codes a number");
 
 static const char TAG[] = "optimizer";
-static const int64_t COUNT_MAX = (int64_t)1 << 44; /* 64 TiB of weights: no size overflows */
+static const int64_t COUNT_MAX = (int64_t)1
+                                 << 44; /* 64 TiB of weights, so that no size overflows */
 
-/* One segment, placed. */
+/* A placed segment. */
 typedef struct part {
     mnem__segment segment;
     int64_t first_block, blocks;
-    int64_t number; /* of its first block, for random numbers */
-    uint64_t place; /* of its moments, in bytes */
+    int64_t number; /* number of its first block, for random numbers */
+    uint64_t place; /* offset of its moments, in bytes */
     bool coded;     /* 8 bits */
 } part;
 
@@ -86,7 +88,7 @@ void mnem__segment_moments(const mnem_optimizer_options *options, const mnem__se
     bytes[1] = coded ? blocks * sizeof(mnem__moment_range) : count * sizeof(float);
 }
 
-/* Places one segment after what *whole has; its first_block is the sum of those before. */
+/* Places a segment behind the previous one. */
 static part place(const mnem_optimizer_options *options, const mnem__segment *s, const part *before,
                   uint64_t *bytes) {
     part p = {.segment = *s, .place = *bytes};
@@ -100,7 +102,7 @@ static part place(const mnem_optimizer_options *options, const mnem__segment *s,
     return p;
 }
 
-/* Goes over all segments; parts may be NULL. */
+/* Places all segments; parts may be NULL. */
 static mnem_status carve(const mnem_optimizer_options *options, const mnem__segment *segments,
                          size_t n, part *parts, uint64_t *bytes) {
     int64_t end = 0;
@@ -128,7 +130,7 @@ static mnem_status check_options(const mnem_optimizer_options *given, size_t n,
             MNEM_INVALID,
             "optimizer: beta1 is %g and beta2 %g, expected more than 0 and less than 1", o.beta1,
             o.beta2);
-    /* A v that was taken for 0 (below 2^-120) may stand beside an m of 4e-19. */
+    /* A v that was rounded to 0 (below 2^-120) may belong to an m of 4e-19. */
     if (!(o.epsilon >= 1e-16 && o.epsilon <= 1.0))
         return mnem__fail(MNEM_INVALID, "optimizer: epsilon is %g, expected 1e-16 to 1", o.epsilon);
     if (!(o.weight_decay >= 0.0 && o.weight_decay <= 1e6))
@@ -186,7 +188,7 @@ uint64_t mnem__optimizer_bytes(const mnem__optimizer *optimizer) {
     return optimizer->bytes;
 }
 
-/* ---- runs: pieces of blocks that lie in one segment ---- */
+/* ---- runs: sequences of blocks inside one segment ---- */
 
 /* Blocks [begin, end) of a part; number i of the run is number offset + i of the segment. */
 typedef struct run {
@@ -195,7 +197,7 @@ typedef struct run {
     int64_t offset, count;
 } run;
 
-/* The part that block is in. */
+/* The index of the part that contains a block. */
 static size_t part_of(const mnem__optimizer *a, int64_t block) {
     size_t low = 0, high = a->n;
     while (high - low > 1) {
@@ -224,7 +226,7 @@ static run next_run(const mnem__optimizer *a, size_t *index, int64_t *next, int6
 
 /* ---- the norm ---- */
 
-/* 16 sums in a fixed tree. */
+/* Adds 16 sums in a fixed tree. */
 static double sum_of(const double s[16]) {
     double t[16];
     for (int i = 0; i < 16; i++) t[i] = s[i];
@@ -254,7 +256,7 @@ double mnem__optimizer_norm(const mnem_worker *worker, mnem__optimizer *optimize
     mnem_team_barrier(worker);
     double sum = 0.0;
     for (int i = 0; i < SLICES; i++) sum += optimizer->slice[i];
-    mnem_team_barrier(worker); /* the slices may be written again */
+    mnem_team_barrier(worker); /* all members have read the slices */
     return sqrt(sum);
 }
 
@@ -377,7 +379,7 @@ static void update_worker(const mnem_worker *worker, void *context) {
                 mnem__optimizer_find_bad(u->optimizer, args->gradients, &u->result.bad_place);
     }
     if (!apply) {
-        mnem_team_barrier(worker); /* found before zeroed */
+        mnem_team_barrier(worker); /* the norm is complete before gradients are cleared */
         if (args->zero_gradients) zero_run(worker, u->optimizer, args->gradients);
         return;
     }
@@ -403,7 +405,7 @@ mnem__optimizer_update_result mnem__optimizer_update(mnem__optimizer *optimizer,
     return u.result;
 }
 
-/* ---- looking at moments ---- */
+/* ---- reading moments ---- */
 
 static void get_coded(const mnem__optimizer *a, const part *p, const void *moments, float *first,
                       float *second) {

@@ -1,7 +1,7 @@
-/* schedule.c: the learning rate of each step: up in a line, down along half a cosine.
+/* schedule.c: the learning rate of each step: a linear warm-up, then half a cosine down.
  *
- * Invariant: a function of the step and the schedule, so a run that is taken up again needs
- * nothing but its step; never above the peak, nor below the floor once warm. */
+ * Invariant: a function of the step and the schedule, so a resumed run needs only its step;
+ * never above the peak, and after the warm-up never below the floor. */
 #include <math.h>
 
 #include "base/error.h"

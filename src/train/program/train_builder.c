@@ -1,9 +1,9 @@
 /* train_builder.c: the parts that every graph of training is made of.
  *
- * Idea: every value is written once, by one node; nothing is in place, so that any of them may be
- * kept or made again.
- * Invariant: tensors of parameters lie in the slots of weights and gradients where the parameters
- * say. */
+ * Idea: every value is written once, by one node, never in place, so that any value can be kept or
+ * recomputed.
+ * Invariant: tensors of parameters are in the slots of weights and gradients, at the parameters'
+ * offsets. */
 #include "train/program/train_builder.h"
 
 uint64_t mnem__train_number_bytes(const mnem__train_builder *b) {
@@ -34,7 +34,7 @@ int32_t mnem__train_parameter(mnem__train_builder *b, const mnem__train_param *f
     const int32_t gradient =
         mnem_graph_external(b->graph, &desc, MNEM__TRAIN_SLOT_GRADIENTS,
                             (uint64_t)first->gradients * mnem__train_number_bytes(b));
-    mnem_graph_name(b->graph, gradient, NULL, first->layer); /* whose it is: trainer_ranks.c */
+    mnem_graph_name(b->graph, gradient, NULL, first->layer); /* trainer_ranks.c reads the layer */
     mnem_graph_parameter(b->graph, weight, gradient);
     return weight;
 }
@@ -115,7 +115,7 @@ int32_t mnem__train_sum(mnem__train_builder *b, const char *name, int32_t x, int
     return mnem__train_sum_to(b, x, y, mnem__train_value(b, name, b->t->embd));
 }
 
-/* A number for each place, whatever dropout is. */
+/* Numbers each place, also without dropout. */
 int32_t mnem__train_dropout(mnem__train_builder *b, int32_t x) {
     const uint32_t stream = b->stream++;
     if (b->o->dropout <= 0) return x;

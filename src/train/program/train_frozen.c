@@ -1,13 +1,13 @@
-/* train_frozen.c: tensors that aren't trained: which lie together, and reading them.
+/* train_frozen.c: tensors that aren't trained: their layout, and reading them.
  *
  *     frozen block   [ outside of layers | layer 0 | layer 1 | ... ]
  *
- * A layer is a stretch of its own, so that one may be somewhere else while another is used. */
+ * Each layer is a separate stretch, so that one can be read while another is in use. */
 #include "base/error.h"
 #include "base/minmax.h"
 #include "train/program/train_shape.h"
 
-/* The first tensor of a layer; past the last layer: how many there are. */
+/* The index of a layer's first tensor; behind the last layer: the number of tensors. */
 static int32_t first_of(const mnem__train_shape *s, int32_t layer) {
     return s->frozen_count - (s->t.layers - layer) * s->frozen_per_layer;
 }

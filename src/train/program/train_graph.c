@@ -1,14 +1,14 @@
 /* train_graph.c: builds the graph of a micro-batch.
  *
- * Idea: embedding, layers (train_layer.c), losses, one behind the other; differentiated where
- * something is kept for it. Cost: a build counts the room, a second one fills it. */
+ * Idea: embedding, layers (train_layer.c) and losses in sequence; differentiated if values are
+ * kept for the backward pass. Cost: one build counts the needed space, a second one fills it. */
 #include "base/error.h"
 #include "base/minmax.h"
 #include "train/program/train_builder.h"
 
 /* ---- the whole ---- */
 
-/* The same bytes as the matrix, with a gradient of its own. */
+/* A tensor with the matrix's bytes and a separate gradient. */
 static int32_t waiting_embedding(mnem__train_builder *b) {
     const mnem__train_param *p = mnem__train_param_get(b->o->shape, MNEM__ROLE_EMBEDDING, -1);
     const bool by_token = b->o->waiting == MNEM__TRAIN_WAITING_TOKENS;
@@ -26,7 +26,7 @@ static int32_t waiting_embedding(mnem__train_builder *b) {
     return weight;
 }
 
-/* x + a row of the table for each position. */
+/* Adds to x a row of the table for each position. */
 static int32_t add_positions(mnem__train_builder *b, int32_t x) {
     const int32_t position = mnem__train_value(b, "position", b->t->embd);
     mnem__train_add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_EMBED, .by_position = true},
@@ -64,7 +64,7 @@ static int32_t embed(mnem__train_builder *b) {
     return x;
 }
 
-/* Of all tokens: list number index of mnem__train_losses. */
+/* The losses of all tokens: list `index` of mnem__train_losses. */
 static int32_t losses(mnem__train_builder *b, int32_t index) {
     const mnem_tensor desc = mnem_tensor_1d(b->number, b->tokens);
     const int32_t id =
@@ -74,7 +74,7 @@ static int32_t losses(mnem__train_builder *b, int32_t index) {
     return id;
 }
 
-/* How far x, what came out of the layer, is from what the teacher says. */
+/* Adds the distance of x, the layer's output, from the teacher's state. */
 static void add_state_loss(mnem__train_builder *b, int32_t x) {
     const mnem__train_teaching *teach = &b->o->teach;
     mnem__train_add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_STATE_LOSS,
@@ -94,7 +94,7 @@ static void add_teacher(mnem__train_builder *b, mnem_graph_node *loss) {
         mnem__train_frozen_tensor(b, mnem__train_output_get(teacher), MNEM__TRAIN_SLOT_TEACHER);
 }
 
-/* Up to what the last norm reads. */
+/* Builds all up to the input of the last norm. */
 static int32_t layers(mnem__train_builder *b) {
     int32_t x = embed(b);
     for (b->layer = 0; b->layer < b->o->layers; b->layer++) {
@@ -124,7 +124,8 @@ static bool holds(const mnem__train_scratch *s, const mnem_graph_options *room) 
            s->room.workers == room->workers;
 }
 
-/* An empty graph with this much room: the scratch, or a new one, which becomes the scratch. */
+/* Gets an empty graph with this much space: the scratch, or a new one, which becomes the
+ * scratch. */
 static mnem_status take_scratch(const mnem_graph_options *room, mnem__train_scratch *scratch,
                                 mnem_graph **graph) {
     mnem_status status = MNEM_OK;
@@ -157,8 +158,8 @@ static void build_forward(void *context, mnem_graph *graph) {
     build(&b);
 }
 
-/* Builds in this much room; what was needed comes out in *room. scratch: NULL, or what to build
- * in. */
+/* Builds with this much space; *room becomes the needed space. scratch: a graph to reuse, or
+ * NULL. */
 static mnem_status try(const mnem__train_graph_options *o, mnem_graph_options *room,
                        mnem__train_scratch *scratch, mnem__train_graph *out) {
     mnem__train_builder b = builder_of(o);
@@ -179,7 +180,7 @@ static mnem_status try(const mnem__train_graph_options *o, mnem_graph_options *r
     return MNEM_OK;
 }
 
-/* What both passes mostly need, times so many; never more than any graph could need. */
+/* The usual need of both passes, multiplied by `times`, at most the largest possible need. */
 static mnem_graph_options gradient_room(const mnem_graph_options *forward, int32_t times) {
     mnem_graph_options room = mnem_graph_gradient_room(forward);
     room.tensors = mnem__min_i32(room.tensors, 2 * times * forward->tensors);
@@ -187,8 +188,8 @@ static mnem_graph_options gradient_room(const mnem_graph_options *forward, int32
     return room;
 }
 
-/* Builds in room that is enough; *tight: what was needed. That of the forward pass is counted;
- * with a backward pass the room is doubled until it is enough. */
+/* Builds with enough space; *tight: the needed space. The forward pass's need is counted; for a
+ * backward pass the space is doubled until it is enough. */
 static mnem_status build_loose(const mnem__train_graph_options *options, mnem_graph_options *tight,
                                mnem__train_scratch *scratch, mnem__train_graph *out) {
     mnem__train_graph_options o = *options;

@@ -1,33 +1,33 @@
-/* train_graph_cost.c: what a layer keeps, and the multiply-adds of a micro-batch: numbers for
+/* train_graph_cost.c: the bytes that a layer keeps, and the multiply-adds of a micro-batch, for
  * planning.
  *
- * Idea: they are sums over the parts that a layer is made of, as the builder of the graph walks
- * them. Cost: a few dozen operations. */
+ * Idea: both are sums over the parts of a layer, in the order in which the graph is built. Cost:
+ * a few dozen operations. */
 #include "train/program/train_graph.h"
 
-/* What an element of a norm or an activation costs, in multiply-adds of a product: these operators
- * are bound by memory, which a product isn't. */
+/* The cost of an element of a norm or an activation, in multiply-adds of a product: these
+ * operators are limited by memory, products aren't. */
 enum { NORM_MACS = 30, ACTIVATION_MACS = 40 };
 
 static const mnem__layer_part *parts_of(const mnem__train_shape *shape) {
     return mnem__architecture_find(shape->t.architecture)->parts;
 }
 
-/* The adapter of a matrix of a layer; NULL where it has none. */
+/* The adapter of a matrix of a layer, or NULL. */
 static const mnem__train_param *adapter(const mnem__train_shape *shape, mnem__role role) {
     return shape->lora_rank ? mnem__train_param_get(shape, role, 0) : NULL;
 }
 
 /* ---- bytes ---- */
 
-/* Products A x of a part that are kept where its norm is. */
+/* The products A x of a part that are kept together with its norm. */
 static uint64_t adapters_kept(const mnem__train_shape *shape, const mnem__layer_part *part) {
     uint64_t n = 0;
     for (int i = 0; i < mnem__part_inputs(part); i++) n += adapter(shape, part->in[i]) != NULL;
     return n;
 }
 
-/* Numbers that a token keeps of a part. */
+/* The number of values of a part that are kept per token. */
 static uint64_t kept_of_part(const mnem__train_shape *shape, const mnem__layer_part *part,
                              uint8_t what) {
     const mnem_transformer *t = &shape->t;
@@ -61,12 +61,12 @@ uint64_t mnem__train_kept_bytes(const mnem__train_graph_options *o, uint8_t what
 
 /* ---- multiply-adds ---- */
 
-/* Of a layer's values, forward. */
+/* Multiply-adds of a layer's forward pass. */
 typedef struct layer_macs {
     double norms, ff_in, qkv, attention, o, down;
 } layer_macs;
 
-/* An adapter's: A where its input is made, B where the product is. */
+/* Adds an adapter: A counts with its input, B with the product. */
 static void add_adapter(const mnem__train_shape *shape, double tokens, mnem__role role,
                         double *input, double *product) {
     const mnem__train_param *a = adapter(shape, role);
@@ -132,7 +132,7 @@ double mnem__train_macs(const mnem__train_graph_options *o) {
     const double tokens = (double)o->sequences * o->sequence;
     const double products = m.ff_in + m.qkv + m.o + m.down;
     const double head = tokens * t->embd * t->vocab;
-    /* Of what is frozen there is no gradient. */
+    /* Frozen weights have no gradient. */
     const double times = o->shape->frozen_count ? 2 : 3;
     return o->layers * (times * products + 3.5 * m.attention + 3 * m.norms) + times * head;
 }

@@ -1,16 +1,16 @@
 /* train_layer.c: a layer of a graph of training.
  *
- * Idea: q and k are made by one product and turned by one ROPE: what is kept of them is the turned
- * pair, and the product before dies at once. Of a frozen model, whose matrices have types of their
- * own, each is multiplied alone, and an adapter adds scale B (A x). */
+ * Idea: q and k are computed by one product and rotated by one ROPE: only the rotated pair is
+ * kept, the product's result is freed at once. In a frozen model, whose matrices have various
+ * types, each product is separate, and an adapter adds scale B (A x). */
 #include <math.h>
 
 #include "train/program/train_builder.h"
 
 /* ---- matrices ---- */
 
-/* What the adapter of a matrix adds to its product: scale B (A x), in sum with y; y where it has
- * none. A x is kept with x. */
+/* The product y of a matrix plus its adapter's part, scale B (A x); y itself without an adapter.
+ * A x is kept with x. */
 static int32_t adapted(mnem__train_builder *b, const char *name, int32_t x, int32_t y,
                        const mnem__train_param *a, mnem_train_keep with_x) {
     const mnem__train_shape *s = b->o->shape;
@@ -31,7 +31,7 @@ static int32_t adapted(mnem__train_builder *b, const char *name, int32_t x, int3
     return out;
 }
 
-/* A matrix of a layer on x, which is kept as with_x says. */
+/* Multiplies x by a matrix of a layer; with_x: whether x is kept. */
 static int32_t linear(mnem__train_builder *b, int32_t x, mnem__role role, mnem_train_keep with_x) {
     const mnem__role_info *info = mnem__role_get(role);
     int64_t shape[3];
@@ -44,7 +44,7 @@ static int32_t linear(mnem__train_builder *b, int32_t x, mnem__role role, mnem_t
     return a ? adapted(b, info->text, x, y, a, with_x) : y;
 }
 
-/* Whether one product does for both matrices: they lie side by side, and nothing is added. */
+/* Whether one product can compute both matrices: they are adjacent, without adapters or biases. */
 static bool are_joined(const mnem__train_builder *b, mnem__role first, mnem__role second) {
     const mnem__train_shape *s = b->o->shape;
     if (!second || s->frozen_count) return false;
@@ -55,7 +55,7 @@ static bool are_joined(const mnem__train_builder *b, mnem__role first, mnem__rol
            !mnem__train_param_get(s, mnem__role_get(second)->bias, b->layer);
 }
 
-/* Both on x: [T, rows of the first and then of the second]. */
+/* Multiplies x by both: [T, rows of the first, then of the second]. */
 static int32_t joined(mnem__train_builder *b, const char *name, int32_t x, mnem__role first,
                       mnem__role second) {
     const mnem__train_param *one = mnem__train_param_get(b->o->shape, first, b->layer);
@@ -83,7 +83,7 @@ typedef struct qkv {
     int32_t q, k, v; /* [T, heads, head_dim] */
 } qkv;
 
-/* The three from one matrix. */
+/* q, k and v from one matrix. */
 static qkv inputs_from_one(mnem__train_builder *b, const mnem__layer_part *part, int32_t n) {
     const mnem_transformer *t = b->t;
     const int64_t q = (int64_t)t->heads * t->head_dim, kv = (int64_t)t->kv_heads * t->head_dim;
@@ -95,7 +95,7 @@ static qkv inputs_from_one(mnem__train_builder *b, const mnem__layer_part *part,
                  columns(b, all, width, q + kv, t->kv_heads, t->head_dim)};
 }
 
-/* x, heads of a row, turned by their positions where the architecture turns them. */
+/* Applies RoPE to the heads in x, if the architecture has it. */
 static int32_t turned(mnem__train_builder *b, const char *name, int32_t x, int32_t heads) {
     const int64_t n = b->t->head_dim, width = heads * n;
     int32_t out = x;
@@ -126,7 +126,7 @@ static qkv inputs_joined(mnem__train_builder *b, const mnem__layer_part *part, i
                  columns(b, v, kv, 0, t->kv_heads, t->head_dim)};
 }
 
-/* q or k by a product of its own, with a norm of its heads where there is one. */
+/* q or k from a separate product, with a norm per head, if the model has one. */
 static int32_t heads_apart(mnem__train_builder *b, int32_t n, mnem__role role, mnem__role norm,
                            int32_t heads) {
     const int64_t d = b->t->head_dim, width = heads * d;
@@ -183,7 +183,7 @@ static int32_t ff_input(mnem__train_builder *b, int32_t n, mnem__role role) {
     return out;
 }
 
-/* What the last matrix of a feed-forward multiplies: [T, ff]. */
+/* The input of the last matrix of a feed-forward: [T, ff]. */
 static int32_t activation(mnem__train_builder *b, const mnem__layer_part *part, int32_t n) {
     const int64_t ff = b->t->ff;
     mnem_graph_node node = {.desc = {.kind = part->core}};
@@ -201,7 +201,7 @@ static int32_t activation(mnem__train_builder *b, const mnem__layer_part *part, 
     return node.out;
 }
 
-/* Where a layer's output goes: of a teacher, to what is learned from. */
+/* The tensor of a layer's output; for a teacher, a part of `taught`. */
 static int32_t state(mnem__train_builder *b) {
     const mnem__train_graph_options *o = b->o;
     const int32_t layer =
@@ -210,7 +210,8 @@ static int32_t state(mnem__train_builder *b) {
                      : mnem__train_taught(b, b->t->embd, layer);
 }
 
-/* x + out(core(in(norm(x)))): the layer's output after its last part, which is always kept. */
+/* x + out(core(in(norm(x)))); after the last part this is the layer's output, which is always
+ * kept. */
 static int32_t layer_part(mnem__train_builder *b, const mnem__layer_part *part, int32_t x) {
     const bool attends = part->core == MNEM_OP_ATTENTION, last = !part[1].out;
     const int32_t n = mnem__train_norm(b, x, part->norm);

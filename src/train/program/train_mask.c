@@ -1,16 +1,16 @@
 /* train_mask.c: bits of the weights that stay zero.
  *
- * The idea: a weight whose gradient is 0 in every step needs nothing else. Both moments stay 0 (in
- * 8 bits too: code 0 is 0, and no rounding leaves it), so AdamW moves it by rate * 0 / epsilon, and
- * decay multiplies zero. So the optimizer knows nothing of masks.
+ * The idea: a zero weight whose gradient is 0 in every step stays zero. Both moments stay 0 (in
+ * 8 bits, too: code 0 is 0, and rounding keeps it), so AdamW moves it by rate * 0 / epsilon, and
+ * decay multiplies zero. The optimizer needs no masks.
  *
  *     weight      0.3   0   0  -0.1 | 0   0.2  0.5  0 |      2:4, or any other pattern
  *     bits         0    1   1    0  | 1    0    0   1 |      found once, before the first step
  *     gradient     g    0   0    g  | 0    g    g   0 |      before the norm is taken
  *
- * Invariant: bits are those of the weights that a run began with; one that becomes zero later moves
- * on. Gradients are cleared number by number, so no bit depends on the team.
- * Cost: one pass over the gradients of matrices in a step. */
+ * Invariant: the bits mark the zeros at the beginning of a run; a weight that becomes zero later
+ * still changes. Gradients are cleared one by one, so results don't depend on the team. Cost:
+ * one pass over the gradients of matrices in a step. */
 #include "train/program/train_mask.h"
 
 #include <string.h>
@@ -48,7 +48,7 @@ void mnem__train_mask_find(const mnem__train_shape *shape, const float *weights,
     }
 }
 
-/* Whether every four neighbours of a row have two zeros or more. */
+/* Whether each group of four in a row has at least two zeros. */
 static bool is_2_of_4(const mnem__train_param *p, const uint8_t *bits) {
     if (p->shape[1] % GROUP != 0) return false;
     for (int64_t i = 0; i < p->count; i += GROUP) {
@@ -73,7 +73,7 @@ void mnem__train_mask_count(const mnem__train_shape *shape, const uint8_t *bits,
     }
 }
 
-/* Without branches: at 2:4 every second number is another guess. */
+/* Without branches, which 2:4 patterns would make unpredictable. */
 static void clear(const uint8_t *bits, int64_t begin, int64_t end, float *g) {
     for (int64_t i = begin; i < end; i++) {
         const uint32_t keep = (uint32_t)bit(bits, i) - 1u;

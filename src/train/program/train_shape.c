@@ -1,8 +1,8 @@
 /* train_shape.c: the list of parameters of a model.
  *
- * Idea: one function walks what the architecture has, in its order, first to count the parameters,
- * then to fill the table. Output matrices are tied to the embedding.
- * Invariant: parameters follow each other without gaps. Cost: one walk. */
+ * Idea: one function walks the architecture's tensors in order, first to count the parameters,
+ * then to fill the table. Output matrices are tied to the embedding. Invariant: parameters
+ * follow each other without gaps. Cost: one walk. */
 #include "train/program/train_shape.h"
 
 #include "base/error.h"
@@ -62,7 +62,7 @@ static mnem_status check_heads(const mnem__architecture *architecture, const mne
 
 static mnem_status check_shape(const mnem__architecture *architecture, const mnem_transformer *t) {
     mnem_transformer made = *t;
-    made.tied = true; /* an output matrix is never made */
+    made.tied = true; /* output matrices are never created */
     MNEM__TRY(mnem_transformer_supports(&made, MNEM_FEATURE_TRAIN));
     MNEM__TRY(check_fields(t));
     MNEM__TRY(check_heads(architecture, t));
@@ -82,8 +82,8 @@ static mnem_status check_shape(const mnem__architecture *architecture, const mne
  *     param   [ before the layers | layer 0 | layer 1 | ... | behind the layers ]
  *               first[role] --------^ a role's later layers: per_layer rows further each
  *
- * Offsets follow the rows, so the flat arrays of weights and gradients have the same picture, and
- * a parameter is found without a search. */
+ * Offsets are in the order of rows, so the flat arrays of weights and gradients have the same
+ * layout, and a parameter is found without a search. */
 
 typedef struct walk {
     const mnem__architecture *architecture;
@@ -93,7 +93,7 @@ typedef struct walk {
     int64_t at;
 } walk;
 
-/* What adds to the residual stream (out of a part of a layer) begins smaller, by the depth. */
+/* Matrices that write to the residual stream start smaller, depending on the depth. */
 static mnem__train_init init_of(const mnem__architecture *architecture, mnem__role role) {
     const mnem__role_info *info = mnem__role_get(role);
     if (info->is_norm) return MNEM__TRAIN_ONES;
@@ -124,7 +124,7 @@ static void add(walk *w, mnem__role role, int32_t layer) {
     w->at += count;
 }
 
-/* What stands before the layers, each layer, and what stands behind them. */
+/* Walks the tensors before the layers, each layer, and the tensors behind them. */
 static void walk_all(walk *w) {
     const mnem__tensor_use *use = w->architecture->tensors;
     for (; !mnem__role_in_layer(use->role); use++) add(w, use->role, -1);

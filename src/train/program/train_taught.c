@@ -1,11 +1,12 @@
-/* train_taught.c: what a teacher says of a micro-batch, and where it lies until it was read.
+/* train_taught.c: the layout of a teacher's outputs for a micro-batch, until the student reads
+ * them.
  *
  *     taught   [ output of its last norm | state for layer 0 | state for layer 1 | ... ]
  *     losses   [ text, and logits        | layer 0           | layer 1           | ... ]
  *
- * The first part is there where logits are learned, the others where states are. A model of S
- * layers learns its layers' states from a teacher of T >= S evenly: layer i from i T / S, counted
- * from 1 and rounded down, so that the last one learns from the last. */
+ * The first part exists if logits are learned, the others if states are. The S layers of a model
+ * learn from T >= S layers of a teacher, evenly spaced: layer i from layer i T / S, counted from
+ * 1 and rounded down, so that the last one learns from the last. */
 #include "base/checked.h"
 #include "train/program/train_graph.h"
 

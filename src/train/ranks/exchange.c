@@ -1,21 +1,22 @@
-/* exchange.c: sums over ranks and what follows from them, in pieces of bounded memory.
+/* exchange.c: adds gradients over ranks (reduce-scatter) and shares the results (all-gather), in
+ * pieces of bounded memory.
  *
- * Idea: a rank's parts are a stream of pieces, the same on every rank: bucket after bucket from the
- * last to the first (as gradients become ready), each cut into chunks. Adding, every rank sends
- * each peer that peer's stream, from where the numbers lie, and receives its own from all of them
- * into a ring of chunks; when the head of the ring is there from everybody it is added up in the
- * order of the ranks and the chunk is free again. Sharing, a rank sends its own stream to everybody
- * and receives each peer's where the numbers belong.
+ * Idea: a rank's parts are a stream of pieces, the same on every rank: bucket after bucket from
+ * the last to the first (the order in which gradients become ready), each cut into chunks. To
+ * add, every rank sends each peer that peer's stream, directly from the numbers, and receives
+ * its own from all peers into a ring of chunks; once the chunk at the head has arrived from all,
+ * it is added in the order of ranks and freed. To share, a rank sends its own stream to all
+ * peers and receives each peer's directly into place.
  *
  *     ring of rank 1    [ chunk 7: from 0, from 2 | chunk 8: from 0, from 2 | 9 ... | 10 ... ]
  *                         all there: x0 + own x1 + x2, into own
  *
- * Invariant: sums are ((x0 + x1) + x2) + ..., whoever came first; of a later round each is added so
- * to what is there, and a rank that has nothing more for it is left out. No more than WINDOW
- * messages are open from and to each peer. Who waits goes on with all of it, so that nobody waits
- * for a rank that waits for another.
- * Cost: each number is sent once by every rank but its own, and shared once; where the host doesn't
- * reach the numbers, messages go through copies: a second ring, and the first one where sharing. */
+ * Invariant: sums are ((x0 + x1) + x2) + ..., whatever the order of arrival; a later round adds
+ * to the present sums in the same way, without ranks that have nothing more. At most WINDOW
+ * messages are open from and to each peer. A waiting rank continues all its transfers, so that
+ * ranks can't deadlock. Cost: each number is sent once by every rank except its owner, and
+ * shared once; if the host can't access the numbers, messages use copies: a second ring, and for
+ * sharing the first one. */
 #include "train/ranks/exchange.h"
 
 #include <sched.h>
@@ -29,7 +30,7 @@
 
 enum {
     WINDOW = 4,
-    ROOM = 4 << 20,       /* bytes of the ring, where the ranks aren't many */
+    ROOM = 4 << 20,       /* bytes of the ring, unless there are many ranks */
     CHUNK_MOST = 1 << 16, /* numbers */
     CHUNK_LEAST = 1 << 12,
     CHANNEL_ADD = 0,
@@ -41,10 +42,10 @@ enum {
     SLEEP_NANOSECONDS = 20000
 };
 
-/* Where one is in a rank's pieces. */
+/* A position in a rank's stream of pieces. */
 typedef struct stream {
-    int32_t owner, step; /* buckets done */
-    int64_t at;          /* numbers of this bucket's that are */
+    int32_t owner, step; /* step: number of finished buckets */
+    int64_t at;          /* finished numbers of this bucket */
 } stream;
 
 typedef struct piece {
@@ -52,11 +53,11 @@ typedef struct piece {
     int64_t place, count;
 } piece;
 
-/* To and from a peer. */
+/* Messages to and from a peer. */
 typedef struct lane {
     int32_t peer, rounds;
-    stream out, in, placed;  /* in, placed: of sharing, posted and where it belongs */
-    int32_t of_send[WINDOW]; /* the buckets before a message's, counted from the last */
+    stream out, in, placed;  /* for sharing: in: posted receives; placed: copied into place */
+    int32_t of_send[WINDOW]; /* [message]: buckets sent before its own */
     int64_t sent, sent_done, posted, arrived;
     mnem_comm_request sends[WINDOW], receives[WINDOW];
 } lane;
@@ -67,12 +68,12 @@ struct mnem__exchange {
     mnem_team *team;
     mnem__exchange_what what;
     int32_t rank, peers, ready;
-    int32_t round, rounds; /* this one, and this rank's */
+    int32_t round, rounds; /* the present round, and this rank's number of rounds */
     int64_t chunk;
     mnem__location at;
-    float *data;          /* the same, for the host where copies is NULL, and for adding */
-    float *ring, *copies; /* [WINDOW][peers][chunk]; copies: of what is sent */
-    stream own;           /* of adding */
+    float *data; /* the same numbers, accessible by the host if copies is NULL, and for adding */
+    float *ring, *copies; /* [WINDOW][peers][chunk]; copies: of sent numbers */
+    stream own;           /* position of adding */
     piece pieces[WINDOW];
     int64_t posted, added;
     double waited;
@@ -113,7 +114,7 @@ mnem__exchange *mnem__exchange_init(void *memory, mnem_comm *comm, const mnem__r
     x->chunk = chunk_of(x->peers);
     x->ring = (float *)((uint8_t *)memory + ring_at(x->peers));
     x->copies = apart ? x->ring + ring_numbers(x->peers) : NULL;
-    /* Each rank begins with the one behind it, so that they don't all ask the same. */
+    /* Each rank begins with the next one, so that not all address the same rank. */
     x->rounds = 1;
     for (int32_t k = 0; k < x->peers; k++) {
         x->lanes[k].peer = (rank + 1 + k) % size;
@@ -129,7 +130,7 @@ void mnem__exchange_rounds_set(mnem__exchange *x, const int32_t *rounds) {
 
 /* ---- pieces ---- */
 
-/* The next one of the first `ready` buckets. */
+/* Gets the next piece of the first `ready` buckets. */
 static bool next_piece(const mnem__exchange *x, stream *s, int32_t ready, piece *out) {
     for (; s->step < ready; s->step++, s->at = 0) {
         const int64_t row = x->cut->buckets - 1 - s->step;
@@ -147,7 +148,7 @@ static int32_t bucket_of(const mnem__exchange *x, const piece *p) {
     return x->cut->buckets - 1 - p->step;
 }
 
-/* Of what is added: where this rank's sequences give it. */
+/* The index of this rank's own numbers for a piece that is added. */
 static int64_t local_of(const mnem__exchange *x, const piece *p) {
     return p->place - x->cut->local[bucket_of(x, p)];
 }
@@ -167,7 +168,7 @@ static mnem__location place_at(const mnem__exchange *x, int64_t number) {
 
 /* ---- sending ---- */
 
-/* What the next message is sent from: the numbers from this one on, or a copy of them. */
+/* Gets the source of the next message: the numbers themselves, or a copy. */
 static mnem_status message_of(const mnem__exchange *x, const lane *l, int64_t number, size_t bytes,
                               const void **from) {
     float *copy = x->copies ? x->copies + slot_of(x, l->sent, l - x->lanes) : NULL;
@@ -199,7 +200,7 @@ static mnem_status move_sends(mnem__exchange *x, lane *l, bool *moved) {
 
 /* ---- sharing ---- */
 
-/* The oldest message has arrived: from its copy to where it belongs. */
+/* Copies the oldest arrived message into place. */
 static mnem_status place_shared(mnem__exchange *x, lane *l) {
     piece p;
     if (!x->copies || !next_piece(x, &l->placed, x->cut->buckets, &p)) return MNEM_OK;
@@ -231,15 +232,14 @@ static mnem_status move_shared(mnem__exchange *x, lane *l, bool *moved) {
 
 /* ---- adding ---- */
 
-/* A rank's numbers of the chunk that is added; NULL: it has none. Peers are counted from the rank
- * behind this one. */
+/* A rank's numbers of the chunk that is added; NULL: none. Peers are counted from the next rank. */
 static const float *numbers_of(const mnem__exchange *x, const piece *p, int32_t rank) {
     const int32_t k = (rank - x->rank - 1 + x->peers + 1) % (x->peers + 1);
     if (rank == x->rank) return takes_part(x, x->rounds) ? x->data + local_of(x, p) : NULL;
     return takes_part(x, x->lanes[k].rounds) ? x->ring + slot_of(x, x->added, k) : NULL;
 }
 
-/* In tiles that stay in the cache while all ranks' numbers are added. */
+/* Adds in tiles that stay in the cache over all ranks. */
 static void add(const mnem_worker *worker, void *context) {
     const mnem__exchange *x = context;
     const piece *p = &x->pieces[x->added % WINDOW];
@@ -338,7 +338,7 @@ static mnem_status move(mnem__exchange *x, bool *moved) {
     return mnem__ranks_end(x->comm, move_all(x, moved));
 }
 
-/* So many buckets, counted from the last. */
+/* Whether so many buckets, counted from the last, are finished. */
 static bool is_done(const mnem__exchange *x, int32_t buckets) {
     const bool adds = x->what == MNEM__EXCHANGE_ADD;
     for (int32_t k = 0; k < x->peers; k++) {
@@ -356,7 +356,7 @@ mnem_status mnem__exchange_poll(mnem__exchange *x) {
     return move(x, &moved);
 }
 
-/* Looks for a moment, for what is about to come, then between others' turns, then sleeps. */
+/* Polls for a short time, then yields between polls, then sleeps. */
 mnem_status mnem__exchange_wait(mnem__exchange *x, int32_t buckets) {
     const double begin = mnem__seconds();
     double last = begin;
@@ -407,7 +407,7 @@ mnem_status mnem__ranks_end(mnem_comm *comm, mnem_status status) {
 }
 
 mnem_status mnem__ranks_agree(mnem_comm *comm, mnem_status status) {
-    /* Not on the stack: a rank that fails leaves receives open. */
+    /* Not on the stack: a failing rank leaves receives open. */
     static _Thread_local int32_t all[MNEM_COMM_RANKS_MAX];
     static _Thread_local char text[MNEM_COMM_TEXT_MAX];
     size_t begin[MNEM_COMM_RANKS_MAX + 1];
@@ -423,7 +423,7 @@ mnem_status mnem__ranks_agree(mnem_comm *comm, mnem_status status) {
     for (int32_t i = 0; i <= size; i++) begin[i] = i > first ? sizeof text : 0;
     MNEM__TRY(mnem_comm_gather(comm, text, begin));
     text[sizeof text - 1] = 0;
-    bool alike = all[first] != MNEM_OVER_BUDGET; /* budgets are each rank's own */
+    bool alike = all[first] != MNEM_OVER_BUDGET; /* each rank has its own budget */
     for (int32_t i = 0; i < size; i++) alike = alike && all[i] == all[first];
     if (alike) return mnem__fail((mnem_status)all[first], "%s", text);
     return mnem__fail((mnem_status)all[first], "rank %d: %s", first, text);

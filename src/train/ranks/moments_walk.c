@@ -1,4 +1,4 @@
-/* moments_walk.c: the runs of a block of moments that ranks have in parts. */
+/* moments_walk.c: visits the runs of a block of moments that is divided over ranks. */
 #include "train/ranks/moments_walk.h"
 
 #include "base/checked.h"
@@ -9,7 +9,7 @@ typedef struct walk {
     const mnem__ranks_cut *cut;
     const mnem__segment *whole;
     int32_t rank;
-    uint64_t place; /* in this rank's own block */
+    uint64_t place; /* offset in this rank's block */
     mnem__moments_visit *visit;
     void *context;
 } walk;
@@ -18,7 +18,7 @@ static uint64_t padded(const uint64_t bytes[2]) {
     return mnem__align_up(bytes[0] + bytes[1], MNEM__MOMENTS_ALIGNMENT);
 }
 
-/* One of a parameter's two arrays. */
+/* Visits one of a parameter's two arrays. */
 static mnem_status visit_array(const walk *w, int32_t param, int32_t bucket, int array) {
     mnem__segment part;
     uint64_t bytes[2];

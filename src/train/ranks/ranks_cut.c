@@ -1,4 +1,4 @@
-/* ranks_cut.c: cuts a batch and the parameters among ranks. */
+/* ranks_cut.c: divides a batch and the parameters among ranks. */
 #include "train/ranks/ranks_cut.h"
 
 #include "base/checked.h"
@@ -20,7 +20,7 @@ static int64_t blocks_of(int64_t count) {
     return (int64_t)mnem__div_up((uint64_t)count, BLOCK);
 }
 
-/* Where the ranks' parts of parameters [first, end) begin. */
+/* Computes the begin of each rank's part of the parameters [first, end). */
 static void cut_bucket(const mnem__train_shape *shape, int32_t first, int32_t end, int32_t ranks,
                        int64_t *bound) {
     int64_t blocks = 0, before = 0;
@@ -78,7 +78,7 @@ static int64_t aligned(int64_t numbers) {
     return (int64_t)mnem__align_up((uint64_t)numbers, ALIGNMENT);
 }
 
-/* Of a bucket, or of a rank's part of it. */
+/* The begin of a bucket, or of a rank's part of it. */
 static int64_t bucket_begin(const mnem__ranks_cut *cut, int32_t bucket) {
     return cut->bound[(int64_t)bucket * (cut->ranks + 1)];
 }
@@ -92,7 +92,7 @@ static bool takes_turns(const mnem__ranks_cut *cut, int32_t bucket) {
     return bucket >= cut->layer[0] && bucket < cut->layer[1];
 }
 
-/* Own sums first, then what is outside of layers, then the windows. */
+/* Layout: this rank's sums, then gradients outside of layers, then the windows. */
 void mnem__ranks_cut_gradients(int32_t rank, mnem__ranks_cut *cut) {
     int64_t at = 0, window = 0;
     for (int32_t b = 0; b < cut->buckets; b++) {

@@ -1,10 +1,10 @@
-/* trainer.c: takes what the plan says, gives it back, and runs steps.
+/* trainer.c: allocates and frees what the plan lists, and runs steps.
  *
- * Idea: a step is its micro-batches one after another: each runs the graph, which adds to the
- * gradients; what waited (train_waiting.c) is added last; then the optimizer reads and clears them.
- * Invariant: the bytes taken are those of mnem__train_measure for the plan's way, the same call
- * that planning made; gradients are zero between steps; a trainer that failed half-way is destroyed
- * like a whole one. Cost: a step allocates nothing. */
+ * Idea: a step runs its micro-batches one after another: each runs the graph, which adds to the
+ * gradients; waiting rows (train_waiting.c) are added last; then the optimizer reads and clears
+ * the gradients. Invariant: the allocated bytes are those of mnem__train_measure for the plan's
+ * way, the call that planning made; gradients are zero between steps; a partly created trainer
+ * is destroyed like a complete one. Cost: a step allocates nothing. */
 #include "train/step/trainer_private.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ static void bind(mnem_trainer *t) {
     t->waiting = t->rows.rows ? bound(t, MNEM__PART_WAITING) : NULL;
     t->moments = bound(t, MNEM__PART_MOMENTS);
     t->masks = t->setup.o.masked ? bound(t, MNEM__PART_MASKS) : NULL;
-    for (int i = 0; i < 3 && t->taken.apart; i++) { /* the host's blocks are zeros */
+    for (int i = 0; i < 3 && t->taken.apart; i++) { /* blocks of the host are zeroed already */
         static const mnem__part zeros[] = {MNEM__PART_GRADIENTS, MNEM__PART_WAITING,
                                            MNEM__PART_MOMENTS};
         mnem__location_clear(mnem__part_at(&t->taken, zeros[i]), t->sizes.all.bytes[zeros[i]]);
@@ -112,7 +112,7 @@ static mnem_status create_alone(const mnem_train_options *options, const mnem_tr
     return MNEM_OK;
 }
 
-/* Every rank has one, or none has. */
+/* Creates a trainer on every rank, or on none. */
 mnem_status mnem_trainer_create(const mnem_train_options *options, const mnem_train_plan *plan,
                                 mnem_trainer **trainer) {
     *trainer = NULL;
@@ -126,7 +126,8 @@ mnem_status mnem_trainer_create(const mnem_train_options *options, const mnem_tr
 }
 
 void mnem_trainer_destroy(mnem_trainer *t) {
-    if (!t || t->process != getpid()) return; /* a child has none of the threads to wait for */
+    if (!t || t->process != getpid())
+        return; /* a forked child doesn't have the threads to wait for */
     if (t->exchange) mnem__exchange_let_go(t->exchange);
     mnem__teacher_stream_stop(&t->stream);
     mnem_team_destroy(t->team);
@@ -158,9 +159,9 @@ static mnem_status run_alone(mnem_trainer *t, const mnem__train_graph *graph,
     return status;
 }
 
-/* waiting: mnem__trainer_waiting_at, of a step; round: of several ranks, what is added to the sums
- * while it runs, or -1. A cancel ends one run: the run that it stopped takes it back, so that the
- * trainer can go on. */
+/* waiting: mnem__trainer_waiting_at of a step; round: with several ranks, the round that is
+ * added to the sums during the run, or -1. A cancel ends one run, which clears it, so that the
+ * trainer stays usable. */
 static mnem_status run_graph(mnem_trainer *t, const mnem__train_graph *graph, int64_t tokens,
                              float *waiting, int32_t round, mnem_graph_args *args) {
     const bool teaches = graph == &t->graphs.teacher;
@@ -187,7 +188,7 @@ static mnem_status run_graph(mnem_trainer *t, const mnem__train_graph *graph, in
     return status;
 }
 
-/* lists: of losses, each one for a token. */
+/* lists: number of lists of losses, each with one for each token. */
 static mnem_status add_losses(const mnem_trainer *t, const int32_t *targets, int64_t tokens,
                               int32_t lists, mnem__train_sum *s) {
     const size_t list = t->sizes.losses_bytes / sizeof(float);
@@ -228,7 +229,7 @@ static mnem_status check_loaded(const mnem_trainer *t) {
         "train: the model's weights are not loaded; load or initialize them before the first step");
 }
 
-/* The next sequences, at least this many; their tokens come out. */
+/* Gets the next sequences, at least `least`; *tokens: their tokens. */
 static mnem_status next(const mnem_trainer *t, const mnem_train_source *source, int32_t least,
                         mnem_graph_args *args, int64_t *tokens) {
     mnem_train_batch batch = {.sequences = 0};
@@ -270,7 +271,8 @@ static mnem_status accumulate_one(mnem_trainer *t, const mnem_train_source *sour
     return last ? mnem__trainer_waiting_add(t) : MNEM_OK;
 }
 
-/* status, which stays with its text: the other ranks wait for this one's gradients all the same. */
+/* Adds over ranks, also after a failure, since the other ranks wait for this one's gradients.
+ * Returns status, and keeps its error text. */
 static mnem_status add_ranks(mnem_trainer *t, int32_t round, mnem_status status) {
     char text[256];
     if (!t->exchange) return status;
@@ -279,8 +281,8 @@ static mnem_status add_ranks(mnem_trainer *t, int32_t round, mnem_status status)
     return status == MNEM_OK || added != MNEM_OK ? added : mnem__fail(status, "%s", text);
 }
 
-/* Of gradients that are cut each micro-batch's go to their ranks before the next one runs; a rank
- * that has no more, or has failed, still takes its own. */
+/* With sharded gradients, those of a micro-batch are sent to their ranks before the next one
+ * runs; a rank that has no more micro-batches, or has failed, still receives its own. */
 static mnem_status accumulate(mnem_trainer *t, const mnem_train_source *source, double scale,
                               mnem__train_sum *s) {
     mnem_status status = MNEM_OK;
@@ -333,7 +335,7 @@ static mnem_status update_alone(mnem_trainer *t, const mnem__optimizer_update_ar
     return MNEM_OK;
 }
 
-/* What a step leaves behind, by how it ends:
+/* The state after a step, by its end:
  *
  *     end                       weights, moments   steps   updates   gradients
  *     applied                   new                +1      +1        zero
@@ -341,7 +343,7 @@ static mnem_status update_alone(mnem_trainer *t, const mnem__optimizer_update_ar
  *     not finite (others)       as before          as before         zero
  *     source, cancel            as before          as before         zero
  *
- * So after every end the step may be tried again, or saved. */
+ * So after every end the step can be repeated, and the trainer saved. */
 static mnem_status step_run(mnem_trainer *t, const mnem_train_source *source,
                             mnem_train_report *report) {
     const mnem_train_options *o = &t->setup.o;
@@ -413,9 +415,9 @@ mnem_status mnem_trainer_evaluate(mnem_trainer *t, const mnem_train_source *sour
     return MNEM_OK;
 }
 
-/* One sequence runs, whatever the micro-batch; what follows count can't be seen by what is before.
- * Only the row behind the last token becomes logits, by an operator of its own: the graphs make a
- * loss of each row, and never keep the vocabulary's numbers. */
+/* The pass computes the count tokens only, whatever the micro-batch and the sequence's length. Only
+ * the last token's row becomes logits, by an operator of its own: the graphs reduce each row to a
+ * loss and don't keep the logits. */
 mnem_status mnem_trainer_logits(mnem_trainer *t, const int32_t *ids, int32_t count, float *logits) {
     const int32_t sequence = t->setup.o.sequence;
     mnem_graph_tensor_info last;
@@ -426,12 +428,11 @@ mnem_status mnem_trainer_logits(mnem_trainer *t, const int32_t *ids, int32_t cou
     MNEM__TRY(check_ids(t, ids, count, 0));
     const bool brief = count <= t->graphs.brief_sequence;
     const mnem__train_graph *graph = brief ? &t->graphs.brief : &t->graphs.forward;
-    const int32_t tokens = brief ? t->graphs.brief_sequence : sequence;
-    for (int32_t i = 0; i < tokens; i++) {
-        t->tables.ids[i] = i < count ? ids[i] : 0;
+    for (int32_t i = 0; i < count; i++) {
+        t->tables.ids[i] = ids[i];
         t->tables.targets[i] = -1;
     }
-    MNEM__TRY(run_graph(t, graph, tokens, NULL, -1,
+    MNEM__TRY(run_graph(t, graph, count, NULL, -1,
                         &(mnem_graph_args){.ids = t->tables.ids, .targets = t->tables.targets}));
     mnem_graph_tensor_get(graph->graph, graph->last, &last);
     const uint8_t *row = (uint8_t *)bound(t, MNEM__PART_ACTIVATIONS) + last.offset +

@@ -1,11 +1,11 @@
-/* trainer_checkpoint.c: all that a trainer needs to go on, as a checkpoint.
+/* trainer_checkpoint.c: a trainer's state as a checkpoint.
  *
- * Idea: what a step computes depends on the weights, the moments, the number of steps done, the
- * loss scale, and what the caller feeds it; the caller's part is a text. The model's shape and the
- * kind of moments are a text too: a file of another one is refused before anything is read, and so
- * is one whose sections or loss scale can't be right.
- * Invariant: between steps gradients are zero and needn't be kept. Cost: one pass over weights and
- * moments; heap that is charged from the start (MNEM__PART_CHECKPOINT). */
+ * Idea: a step depends on the weights, the moments, the number of finished steps, the loss
+ * scale, and the caller's data; the caller's part is a text. The model's shape and the kind of
+ * moments are a text, too: a file with another one is refused before anything is read, and so is
+ * one with impossible sections or an impossible loss scale. Invariant: between steps gradients
+ * are zero and aren't stored. Cost: one pass over weights and moments; heap that is charged from
+ * the start (MNEM__PART_CHECKPOINT). */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 
 enum { ENTRIES = MNEM__TRAINER_ENTRIES_MASKED, SHAPE_TEXT = 512 };
 
-/* While a file is written or read, its heap takes the place of the charge. */
+/* While a file is written or read, the charge is released for its heap. */
 static void lend(mnem_trainer *t) {
     mnem__part_give(&t->taken, MNEM__PART_CHECKPOINT);
 }
@@ -43,7 +43,7 @@ static float or_one(float x) {
     return x != 0 ? x : 1;
 }
 
-/* What numbers a step computes with; values that mean the same are written the same. */
+/* Adds the constants of the computation; equivalent values are written alike. */
 static void add_constants(words *to, const mnem__train_shape *shape) {
     const mnem_rope *r = &shape->t.rope;
     const bool yarn = r->yarn_ext != 0;
@@ -56,7 +56,7 @@ static void add_constants(words *to, const mnem__train_shape *shape) {
         yarn ? (double)r->yarn_beta_slow : 0, yarn ? r->original_context : 0);
 }
 
-/* constants false: as checkpoints said it that don't have them. */
+/* constants false: the form of older checkpoints without them. */
 static words shape_text(const mnem_trainer *t, bool constants) {
     const mnem_transformer *s = &t->setup.shape->t;
     words to = {.length = 0};
@@ -94,7 +94,7 @@ static mnem_status write_masks(void *trainer, mnem__checkpoint_put *put, void *t
                                     put, to);
 }
 
-/* The masks are the last section, where there are any; how many sections there are. */
+/* Fills in the sections, with masks, if any, as the last one; returns their number. */
 static size_t fill_entries(mnem_trainer *t, const char *shape, const char *note,
                            mnem__checkpoint_entry entries[ENTRIES]) {
     const mnem__checkpoint_entry list[ENTRIES] = {
@@ -130,7 +130,7 @@ static mnem_status put_nowhere(void *to, const void *data, uint64_t bytes) {
     return MNEM_OK;
 }
 
-/* status: what has been so far; that stays, with its text. */
+/* status: the status so far; a failure and its error text are kept. */
 static mnem_status send_moments(mnem_trainer *t, mnem_status status) {
     char text[256];
     snprintf(text, sizeof text, "%s", status == MNEM_OK ? "" : mnem_last_error());
@@ -148,7 +148,7 @@ mnem_status mnem_trainer_save(mnem_trainer *t, const char *path, const char *not
     lend(t);
     if (!t->setup.comm || mnem_comm_rank(t->setup.comm) == 0)
         status = mnem__checkpoint_write(path, entries, n);
-    /* The others send theirs, also where the file could not even be begun. */
+    /* The other ranks send their moments, even if the file couldn't be created. */
     if (cut && !t->moments_written) status = send_moments(t, status);
     take_back(t);
     return mnem__ranks_agree(t->setup.comm, status);
@@ -168,7 +168,7 @@ static mnem_status read_numbers(const mnem__checkpoint *c, numbers *n) {
     return mnem__checkpoint_u64(c, "scale_skipped", &n->skipped);
 }
 
-/* The next word of a text, and where the rest begins. */
+/* Reads the next word of a text, and advances it. */
 static mnem_text take_word(const char **text) {
     const char *word = *text;
     const size_t n = strcspn(word, " ");
@@ -180,7 +180,7 @@ static bool is_same(mnem_text a, mnem_text b) {
     return a.length == b.length && !memcmp(a.bytes, b.bytes, a.length);
 }
 
-/* Shapes are "ARCHITECTURE name value name value ...": the first that differs is said. */
+/* Shapes are "ARCHITECTURE name value name value ...": names the first difference. */
 static mnem_status say_difference(const char *ours, const char *theirs) {
     const mnem_text masked = {"masked", 6}, teacher = {"teacher", 7}, states = {"states", 6};
     mnem_text name = {"architecture", 12}, a = take_word(&ours), b = take_word(&theirs);
@@ -230,10 +230,10 @@ static mnem_status check_shape(const mnem_trainer *t, const mnem__checkpoint *c)
     return strcmp(ours.bytes, theirs) ? say_difference(ours.bytes, theirs) : MNEM_OK;
 }
 
-/* The loss scale to go on with. */
+/* Checks the stored loss scale; *scale: the one to continue with. */
 static mnem_status check_scale(const mnem_trainer *t, const numbers *n, mnem__loss_scale *scale) {
     *scale = t->scale;
-    /* A run that wasn't f16 before begins with the usual scale. */
+    /* A run that wasn't f16 before starts with the default scale. */
     if (t->setup.o.compute != MNEM_TYPE_F16 || (n->scale == 1 && !n->good && !n->at_floor))
         return MNEM_OK;
     if (n->good > UINT32_MAX || n->at_floor > UINT32_MAX)
@@ -253,7 +253,7 @@ static mnem_status read_masks(mnem_trainer *t, const mnem__checkpoint *c) {
     return mnem__trainer_mask_count(t, false);
 }
 
-/* Everything that can be wrong is looked at before the trainer changes. */
+/* All checks come before the trainer changes. */
 static mnem_status load(mnem_trainer *t, const mnem__checkpoint *c, char *note, size_t n) {
     mnem__checkpoint_entry entries[ENTRIES];
     mnem__loss_scale scale;
@@ -264,7 +264,7 @@ static mnem_status load(mnem_trainer *t, const mnem__checkpoint *c, char *note, 
     MNEM__TRY(read_numbers(c, &found));
     MNEM__TRY(check_scale(t, &found, &scale));
     MNEM__TRY(mnem__checkpoint_text(c, "note", note, n));
-    t->unwritten = true; /* in part, where a read or a copy fails */
+    t->unwritten = true; /* stays set if a read or a copy fails */
     MNEM__TRY(mnem__trainer_part_read(t, c, "weights", mnem__trainer_weights(t), weights_bytes(t)));
     MNEM__TRY(mnem__trainer_moments_read(t, c));
     MNEM__TRY(read_masks(t, c));
@@ -275,7 +275,7 @@ static mnem_status load(mnem_trainer *t, const mnem__checkpoint *c, char *note, 
     return MNEM_OK;
 }
 
-/* One file, or copies of it. */
+/* Checks that all ranks read the same file, or copies of it. */
 static mnem_status agree_on_file(const mnem_trainer *t, const mnem__checkpoint *c) {
     char text[24];
     if (!t->setup.comm) return MNEM_OK;

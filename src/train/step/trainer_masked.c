@@ -1,4 +1,4 @@
-/* trainer_masked.c: weights of a trainer that stay zero (train_mask.c says why they do). */
+/* trainer_masked.c: weights of a trainer that stay zero (train_mask.c explains why). */
 #include "train/program/train_mask.h"
 #include "train/step/trainer_private.h"
 

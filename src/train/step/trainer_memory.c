@@ -1,11 +1,11 @@
-/* trainer_memory.c: a trainer's blocks, on a device that the host may not reach.
+/* trainer_memory.c: a trainer's blocks, on a device whose memory the host may not be able to
+ * access.
  *
- * Idea: what computes (graphs, the optimizer) takes pointers that are bound to the device, and runs
- * between its enter and leave. What the host makes or reads (new weights, rows of files, losses,
- * checkpoints) goes through a pinned block, a piece at a time; where the host reaches the memory,
- * it is made and read in place.
- * Invariant: the numbers are the same on every device. Cost: on such a device a copy of each piece;
- * on others none. */
+ * Idea: computation (graphs, the optimizer) uses pointers bound to the device, and runs between
+ * the device's enter and leave. Data that the host writes or reads (new weights, rows of files,
+ * losses, checkpoints) passes through a pinned block, a piece at a time; if the host can access
+ * the memory, it works in place. Invariant: the numbers are the same on every device. Cost: on
+ * such a device a copy of each piece; on others none. */
 #include "base/error.h"
 #include "base/minmax.h"
 #include "train/step/trainer_private.h"

@@ -1,10 +1,10 @@
-/* trainer_moments.c: moments that are cut over ranks, to and from one file.
+/* trainer_moments.c: writes moments that are divided over ranks to one file, and reads them.
  *
- * Idea: a checkpoint is that of one process, so that any number of ranks goes on from it. Rank 0
- * writes it and gets the others' runs (moments_walk.h) in their order, a piece at a time; every
- * rank reads the whole file and keeps its own.
- * Invariant: rank 0 takes every piece that the others send, also when the disk is full: nobody
- * waits forever. Cost: memory of the exchange, which is free between steps. */
+ * Idea: a checkpoint has the form of a single process's, so that any number of ranks can resume
+ * from it. Rank 0 writes it and receives the other ranks' runs (moments_walk.h) in order, a
+ * piece at a time; every rank reads the whole file and keeps its own part. Invariant: rank 0
+ * receives every piece that the others send, even if the disk is full, so that no rank waits
+ * forever. Cost: memory of the exchange, which is unused between steps. */
 #include <string.h>
 
 #include "base/error.h"
@@ -43,7 +43,7 @@ typedef struct writing {
     mnem_trainer *t;
     mnem__checkpoint_put *put;
     void *to;
-    mnem_status status; /* of put */
+    mnem_status status; /* of writing */
     uint8_t *buffer;
     uint64_t room;
 } writing;
@@ -52,7 +52,7 @@ static void put_section(writing *w, const void *data, uint64_t bytes) {
     if (w->status == MNEM_OK) w->status = w->put(w->to, data, bytes);
 }
 
-/* Rank 0's: from whoever has them. */
+/* On rank 0: receives a run from its owner. */
 static mnem_status gather(void *context, int32_t owner, uint64_t place, uint64_t bytes) {
     static const uint8_t zeros[MNEM__MOMENTS_ALIGNMENT];
     writing *w = context;
@@ -72,7 +72,7 @@ static mnem_status gather(void *context, int32_t owner, uint64_t place, uint64_t
     return MNEM_OK;
 }
 
-/* The others': what is theirs to rank 0. */
+/* On other ranks: sends the rank's own runs to rank 0. */
 static mnem_status give(void *context, int32_t owner, uint64_t place, uint64_t bytes) {
     writing *w = context;
     mnem_comm *comm = w->t->setup.comm;

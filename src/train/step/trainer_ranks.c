@@ -4,12 +4,12 @@
  *                                         (exchange.c)              (all)          │
  *     all weights ◄──────────── exchange ◄─────────────────────────────────────────┘
  *
- * Invariant: what decides about a step (losses, statuses, norms) is added up by every rank from the
- * same numbers in the same order, so that all decide alike; weights are the same on all ranks
- * between steps. Of one number of ranks all of it has the same bits, however each rank's share is
- * cut, and whatever of it is sharded; but where gradients are, and a share isn't one micro-batch,
- * sums are those of micro-batches, and have bits of their own. Cost: exchange.c's, and two rounds
- * of a few bytes. */
+ * Invariant: every rank adds the numbers that decide about a step (losses, statuses, norms) in
+ * the same order, so that all decide alike; weights are the same on all ranks between steps. For
+ * a given number of ranks results are the same to the bit, whatever the micro-batches and
+ * sharding; except with sharded gradients and several micro-batches per rank, whose sums are
+ * added per micro-batch and differ in bits. Cost: that of exchange.c, and two rounds of a few
+ * bytes. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 
 /* ---- sums ---- */
 
-/* Not on a stack: a rank that fails leaves receives open. */
+/* Not on a stack: a failing rank leaves receives open. */
 typedef union word {
     mnem__train_sum sum;
     struct {
@@ -51,7 +51,7 @@ static mnem_status sum_of_weights(const mnem_trainer *t, uint64_t *checksum) {
     return MNEM_OK;
 }
 
-/* Once: what each has read from files of its own. */
+/* Compares, once, the weights that each rank read from its own files. */
 static mnem_status agree_on_weights(mnem_trainer *t, uint64_t weights) {
     char text[80];
     if (t->agreed) return MNEM_OK;
@@ -80,8 +80,8 @@ mnem_status mnem__trainer_sum(mnem_trainer *t, mnem_status status, mnem__train_s
 
 /* ---- gradients ---- */
 
-/* The bucket, counted from the last, that a gradient is in: that of its layer, or outside of them
- * the one whose room it is in. */
+/* The bucket of a gradient, counted from the last: that of its layer; outside of layers the one
+ * that contains it. */
 static int32_t step_of(const mnem__ranks_cut *cut, const mnem_graph_tensor_info *info) {
     const int64_t place = (int64_t)(info->offset / sizeof(float));
     int32_t bucket = cut->layer[0] + info->number;
@@ -143,8 +143,8 @@ static void clear_numbers(mnem_trainer *t, int64_t first, int64_t count) {
                          (size_t)count * sizeof(float));
 }
 
-/* A bucket's room is its own from its first node on: what had the window before is gone from here
- * then, and zeros are left. */
+/* A bucket owns its window from its first node on: the bucket that used the window before has
+ * been sent, and the window zeroed. */
 static mnem_status begin_buckets(mnem_trainer *t, int32_t at, int32_t *step) {
     const mnem__ranks_cut *cut = &t->setup.cut;
     for (; *step < cut->buckets && t->tables.begin[*step] <= at; ++*step) {
@@ -166,8 +166,9 @@ static mnem_status run_nodes(mnem_trainer *t, int32_t first, int32_t end,
     return status;
 }
 
-/* All but the last bucket, the embedding's where there is one: rows that wait (train_waiting.c) are
- * added to it when all has run. Node by node, so that messages go on between them. */
+/* Sends all buckets except the last one, the embedding's, to which waiting rows
+ * (train_waiting.c) are added at the end. Runs node by node, so that messages progress in
+ * between. */
 mnem_status mnem__trainer_run_round(mnem_trainer *t, int32_t round, const mnem_graph_args *args) {
     const mnem_graph *graph = t->graphs.step.graph;
     const int32_t *ready = t->tables.ready, last = t->setup.cut.buckets - 1;
@@ -186,7 +187,7 @@ mnem_status mnem__trainer_run_round(mnem_trainer *t, int32_t round, const mnem_g
     return MNEM_OK;
 }
 
-/* Sums are what is left of gradients that are cut. */
+/* Of sharded gradients only the sums remain. */
 mnem_status mnem__trainer_add(mnem_trainer *t, int32_t round) {
     const mnem__ranks_cut *cut = &t->setup.cut;
     if (!t->adding) begin_exchange(t, MNEM__PART_GRADIENTS, MNEM__EXCHANGE_ADD, round);
@@ -209,11 +210,11 @@ mnem_status mnem__trainer_share(mnem_trainer *t, mnem__part part) {
 
 typedef struct update {
     mnem_trainer *t;
-    word found; /* by this rank; then by all: the norm, and the first number that isn't finite */
+    word found; /* this rank's norm and first non-finite number; later those of all ranks */
     mnem__optimizer_step_args step;
 } update;
 
-/* The first number of this rank's that isn't finite, as one of the parameters. */
+/* Finds this rank's first non-finite number, as an index of all parameters. */
 static void find_bad(const mnem_trainer *t, word *w) {
     const mnem__train_setup *s = &t->setup;
     const int64_t part = mnem__optimizer_find_bad(t->norms, t->gradients, &w->bad_place);
@@ -234,7 +235,7 @@ static void take_step(const mnem_worker *worker, void *context) {
     mnem__optimizer_step(worker, u->t->optimizer, &u->step);
 }
 
-/* The norm of all is of the squares in the order of the ranks. */
+/* Adds the ranks' sums of squares in their order. */
 static mnem_status norm_of_all(mnem_trainer *t, update *u) {
     MNEM__TRY(mnem__trainer_team_run(t, find_norm, u));
     MNEM__TRY(gather_words(t->setup.comm, &u->found));

@@ -1,8 +1,8 @@
-/* trainer_teacher.c: a teacher: where its weights come from, and its pass over a micro-batch.
+/* trainer_teacher.c: loads a teacher's weights, and runs its pass over a micro-batch.
  *
- * Resident, its graph runs in one go. Streamed, it runs in parts, a layer each, whose tensors have
- * the same slot: before each part the layer's bytes are there. The operators and their numbers are
- * the same, so what it says has the same bits.
+ * A resident teacher's graph runs at once. A streamed one runs in parts of one layer each, whose
+ * tensors share a slot: before each part the layer's bytes are in the slot. Operators and
+ * numbers are the same, so the outputs have the same bits.
  *
  *     nodes    [ embedding, layer 0 | layer 1 | ... | last layer, norm ]
  *     part 0 ──^               1 ───^       2 ^ */
@@ -12,7 +12,7 @@
 
 /* ---- parts ---- */
 
-/* The layer of a node's weights; -1: it reads none of a layer. */
+/* The layer of a node's weights; -1: it reads no layer's weights. */
 static int32_t layer_of(const mnem_graph *graph, const mnem_graph_node_info *node) {
     for (int j = 0; j < MNEM_OP_INPUTS; j++) {
         mnem_graph_tensor_info t;
@@ -35,8 +35,8 @@ void mnem__trainer_teacher_cut(mnem_trainer *t) {
 
 /* ---- weights ---- */
 
-/* Reads what stays, and the rest once for its checksum, in the order of the list: the sum is that
- * of a resident teacher. */
+/* Reads the resident tensors, and all others once for the checksum, in the order of the list, so
+ * that the sum is that of a resident teacher. */
 static mnem_status read_streamed(mnem_trainer *t, const mnem_model *model, uint64_t *checksum) {
     const mnem__train_shape *s = t->setup.teacher;
     uint8_t *ring = mnem__trainer_host(t, MNEM__PART_TEACHER_RING);
@@ -75,7 +75,7 @@ mnem_status mnem_trainer_load_teacher(mnem_trainer *t, const mnem_model *teacher
 
 /* ---- a run ---- */
 
-/* A run that ends early begins with layer 0 the next time. */
+/* After a run that ended early, the next one begins with layer 0. */
 mnem_status mnem__trainer_teacher_run(mnem_trainer *t, const mnem_graph_args *args,
                                       void **external) {
     const int32_t *parts = t->tables.parts;

@@ -1,4 +1,4 @@
-/* trainer_waiting.c: rows that wait, filled, added and cleared (train_waiting.c says why). */
+/* trainer_waiting.c: fills, adds and clears waiting rows (train_waiting.c explains them). */
 #include <string.h>
 
 #include "train/step/trainer_private.h"

@@ -1,4 +1,4 @@
-/* trainer_weights.c: where a trainer's weights come from and go to.
+/* trainer_weights.c: initializes, loads and writes a trainer's weights.
  *
  * Idea: the block of gradients is zero between steps, so it is the scratch for rows on their way
  * from and to files. Invariant: it is zero again afterwards. Cost: one pass over the weights. */
@@ -29,10 +29,10 @@ bool mnem_trainer_parameter_get(const mnem_trainer *t, int32_t index, mnem_param
 
 /* ---- initial weights ---- */
 
-/* As GPT-2 begins: normal numbers of deviation 0.02; what ends a branch is divided by sqrt(2
- * layers), for as many branches are added up in the residual stream. An adapter's A is random and
- * its B zero, so that at first it changes nothing.
- * A tensor's numbers depend on the seed and its index alone, not on those before it. */
+/* As in GPT-2: normal numbers of deviation 0.02; the matrices that end a branch are divided by
+ * sqrt(2 layers), because so many branches are added in the residual stream. An adapter's A is
+ * random and its B zero, so that it has no effect at first. A tensor's numbers depend on the
+ * seed and its index alone, not on those before it. */
 static void init_numbers(const mnem__train_shape *s, int32_t index, uint64_t seed, uint64_t first,
                          uint64_t n, float *w) {
     const mnem__train_param *p = &s->param[index];
@@ -89,7 +89,7 @@ static mnem_status check_tensor(const mnem__train_param *p, const mnem_tensor_in
     return MNEM_OK;
 }
 
-/* Where a row of a parameter lies among the weights. */
+/* The index of a parameter's row in the weights. */
 static uint64_t place_of(const mnem__train_param *p, int64_t row) {
     return (uint64_t)(p->offset + row * p->shape[1]) * sizeof(float);
 }
@@ -145,7 +145,7 @@ mnem_status mnem__trainer_frozen_load(const mnem_trainer *t, const mnem__train_s
     return MNEM_OK;
 }
 
-/* Weights that are zero now stay so. */
+/* Marks the weights that are zero now, which stay zero. */
 static mnem_status find_zeros(mnem_trainer *t) {
     if (!t->masks) return MNEM_OK;
     MNEM__TRY(mnem__trainer_mask_count(t, true));
@@ -169,8 +169,8 @@ mnem_status mnem_trainer_load(mnem_trainer *t, const mnem_model *model) {
     return status == MNEM_OK ? find_zeros(t) : status;
 }
 
-/* Norms and biases stay in F32, whatever matrices become: they are few bytes, and every layer's
- * numbers go through them. */
+/* Norms and biases stay in F32, whatever the type of matrices: they are few bytes, and affect every
+ * layer's values. */
 static mnem_type type_in_file(const mnem__train_param *p, mnem_type type) {
     return p->dims == 1 ? MNEM_TYPE_F32 : type;
 }
@@ -190,8 +190,8 @@ static mnem_status write_parameter(mnem_trainer *t, const mnem__train_param *p, 
     return MNEM_OK;
 }
 
-/* What llama.cpp calls an adapter: these keys, and A [rank, columns] and B [rows, rank] of each
- * matrix under its own name with .lora_a and .lora_b; what they add is alpha / rank B A. */
+/* llama.cpp's form of an adapter: these keys, and A [rank, columns] and B [rows, rank] of each
+ * matrix under its own name with .lora_a and .lora_b; the product alpha / rank B A is added. */
 static mnem_status write_lora_keys(const mnem__train_shape *s, mnem_gguf_writer *w) {
     MNEM__TRY(mnem_gguf_key_text(w, "general.architecture", s->t.architecture));
     MNEM__TRY(mnem_gguf_key_text(w, "general.type", "adapter"));

@@ -1,4 +1,4 @@
-/* teacher_stream.c: a thread that reads a teacher's layers ahead of who runs them (ahead.h). */
+/* teacher_stream.c: a thread that reads a teacher's layers ahead of their use (ahead.h). */
 #include "train/teacher/teacher_stream.h"
 
 #include "base/checked.h"

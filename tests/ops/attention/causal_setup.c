@@ -221,7 +221,7 @@ mnem_op_desc causal_desc_gradient(const causal_setup *s) {
 
 void causal_run_forward(causal_setup *s, int workers) {
     op_run(causal_desc(s), workers,
-           (mnem_op_args){.tokens = tokens_of(&s->shape),
+           (mnem_op_args){.tokens = s->tokens ? s->tokens : tokens_of(&s->shape),
                           .in = {s->bytes[CAUSAL_Q], s->bytes[CAUSAL_K], s->bytes[CAUSAL_V]},
                           .out = s->bytes[CAUSAL_OUT],
                           .also = {s->bytes[CAUSAL_LOG]}});

@@ -32,6 +32,7 @@ typedef struct causal_setup {
     mnem_tensor tensor[CAUSAL_OPERANDS];
     char *bytes[CAUSAL_OPERANDS]; /* exactly the tensor's; what no element has is 0x5a */
     double *expected[CAUSAL_OPERANDS];
+    int tokens; /* of a forward run; 0: all */
 } causal_setup;
 
 /* Inputs are random, of a size that makes scores a few units. */

@@ -151,6 +151,29 @@ static void a_sequence_alone_has_the_same_bits(void **state) {
 }
 
 /* Each output not asked for leaves the others as they are. */
+static void check_beginnings(const causal_shape *shape) {
+    static const int tokens[] = {1, 16, 63, 64, 65, 129};
+    causal_setup whole = causal_make(shape, 6);
+    causal_run_forward(&whole, 2);
+    for (size_t i = 0; i < sizeof tokens / sizeof *tokens; i++) {
+        causal_setup s = causal_make(shape, 6);
+        s.tokens = tokens[i];
+        causal_run_forward(&s, 3);
+        assert_same_tokens(&whole, 0, &s, 0, tokens[i]);
+        char *log = s.bytes[CAUSAL_LOG] + s.tensor[CAUSAL_LOG].offset;
+        assert_int_equal(log[tokens[i] * s.tensor[CAUSAL_LOG].stride[0]], 0x5a); /* not written */
+        causal_free(&s);
+    }
+    causal_free(&whole);
+}
+
+static void the_beginning_of_a_sequence_has_the_same_bits(void **state) {
+    (void)state;
+    const mnem_type f64 = MNEM_TYPE_F64;
+    check_beginnings(&(causal_shape){SHAPE(130, 1, 4, 2, 20)});
+    check_beginnings(&(causal_shape){SHAPE(130, 1, 2, 1, 20), .types = {f64, f64, f64}});
+}
+
 static void outputs_may_be_absent(void **state) {
     (void)state;
     causal_shape shape = {SHAPE(130, 1, 4, 2, 24)};
@@ -419,6 +442,7 @@ int main(void) {
         cmocka_unit_test(bits_do_not_depend_on_workers),
         cmocka_unit_test(bits_do_not_depend_on_the_level),
         cmocka_unit_test(a_sequence_alone_has_the_same_bits),
+        cmocka_unit_test(the_beginning_of_a_sequence_has_the_same_bits),
         cmocka_unit_test(outputs_may_be_absent),
         cmocka_unit_test(mixed_types_are_near),
         cmocka_unit_test(gradients_may_be_added_to),

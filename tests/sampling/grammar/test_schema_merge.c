@@ -1,6 +1,7 @@
 /* test_schema_merge.c: schemas whose words stand beside one another, and in all drafts from 4 on:
  * expectations are the specification's (jsonschema's Draft4Validator and Draft202012Validator). */
 #include <stdio.h>
+#include <string.h>
 
 #include "sampling/grammar/match_case.h"
 
@@ -201,7 +202,49 @@ static const match_case multiples[] = {
      {"5", "2.5", "2", "110", "7"}},
     {"{\"type\":\"number\",\"multipleOf\":1,\"exclusiveMinimum\":0}", {"1", "2.0"}, {"0", "1.5"}},
     {"{\"enum\":[1,1.5,0.75,\"a\"],\"multipleOf\":0.5}", {"1", "1.5", "\"a\""}, {"0.75"}},
+    {"{\"type\":\"integer\",\"multipleOf\":1000}",
+     {"0", "1000", "-123000", "9223372036854775000"},
+     {"100", "1500", "10000000000000000000"}},
+    {"{\"type\":\"number\",\"multipleOf\":3600}",
+     {"0.0", "3600", "7200.0", "86400"},
+     {"360", "3600.5", "3601"}},
+    {"{\"type\":\"number\",\"multipleOf\":0.00025}", {"1", "-2.0125", "0.00025"}, {"0.0001"}},
+    {"{\"type\":\"integer\",\"multipleOf\":1997,\"minimum\":0,\"maximum\":99999}",
+     {"0", "1997", "99850"},
+     {"1998", "199700", "-1997"}},
 };
+
+/* Every integer up to 20 multiples of each. */
+static void multiples_are_those_of_a_division(void **state) {
+    (void)state;
+    static const int of[] = {3, 8, 12, 96, 100, 250, 599};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        char schema[80], text[16];
+        mnem_grammar *g;
+        mnem_match *m;
+        snprintf(schema, sizeof schema, "{\"type\":\"integer\",\"multipleOf\":%d}", of[i]);
+        must(mnem_grammar_create_schema(NULL, schema, strlen(schema), NULL, &g));
+        must(mnem_match_create(g, &m));
+        for (int n = 0; n <= 20 * of[i]; n++) {
+            snprintf(text, sizeof text, "%d", n);
+            size_t fits;
+            mnem_match_reset(m);
+            must(mnem_match_accept_text(m, text, strlen(text), &fits));
+            const bool is = fits == strlen(text) && mnem_match_may_end(m);
+            if (is != (n % of[i] == 0)) fail_msg("%s: %s", schema, text);
+        }
+        mnem_match_destroy(m);
+        mnem_grammar_destroy(g);
+    }
+}
+
+static void a_multiple_of_too_many_digits_names_the_bounds(void **state) {
+    (void)state;
+    assert_refused("{\"type\":\"integer\",\"multipleOf\":1997}", true, MNEM_OVER_BUDGET,
+                   "schema: #: \"multipleOf\" is too large for numbers of so many digits (up to 19 "
+                   "without bounds); set \"minimum\" and \"maximum\" for fewer digits, or use a "
+                   "\"multipleOf\" that is smaller or ends in zeros");
+}
 
 static void multiples_are_counted_in_decimal(void **state) {
     (void)state;
@@ -281,6 +324,8 @@ int main(void) {
         cmocka_unit_test(items_of_all_drafts_are_admitted),
         cmocka_unit_test(members_are_counted),
         cmocka_unit_test(multiples_are_counted_in_decimal),
+        cmocka_unit_test(multiples_are_those_of_a_division),
+        cmocka_unit_test(a_multiple_of_too_many_digits_names_the_bounds),
         cmocka_unit_test(references_by_name_and_bounds_of_draft_4_are_read),
         cmocka_unit_test(a_dynamic_reference_to_one_place_is_a_reference),
         cmocka_unit_test(words_of_another_kind_are_refused_everywhere),

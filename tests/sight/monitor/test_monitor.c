@@ -74,7 +74,7 @@ static void what_is_told_is_read(void **state) {
 /* Other languages read it by offsets. */
 static void the_layout_is_as_documented(void **state) {
     (void)state;
-    assert_int_equal(sizeof(mnem_monitor_file), 4968);
+    assert_int_equal(sizeof(mnem_monitor_file), 5872);
     assert_int_equal(offsetof(mnem_monitor_file, sequence), 16);
     assert_int_equal(offsetof(mnem_monitor_file, view), 24);
     assert_int_equal(offsetof(mnem_monitor_view, program), 32);
@@ -84,6 +84,32 @@ static void the_layout_is_as_documented(void **state) {
     assert_int_equal(offsetof(mnem_monitor_numbers, tokens), 40);
     assert_int_equal(offsetof(mnem_monitor_view, account), 336);
     assert_int_equal(sizeof(mnem_monitor_account), 72);
+    assert_int_equal(offsetof(mnem_monitor_view, served), 4952);
+    assert_int_equal(sizeof(mnem_monitor_model), 56);
+}
+
+static void models_are_published_with_the_next_numbers(void **state) {
+    (void)state;
+    mnem_monitor_model models[MNEM_MONITOR_MODELS + 2] = {
+        {.name = "one", .state = "loaded", .requests = 3, .bytes = 100}};
+    open_monitor("models");
+    mnem_monitor_serve(&monitor, models, MNEM_MONITOR_MODELS + 2);
+    must(mnem_monitor_read(kit_path("models"), &view));
+    assert_int_equal(view.models, 0);
+    mnem_monitor_tell(&monitor, NULL, true);
+    must(mnem_monitor_read(kit_path("models"), &view));
+    assert_int_equal(view.models, MNEM_MONITOR_MODELS);
+    assert_int_equal(view.models_more, 2);
+    assert_string_equal(view.served[0].name, "one");
+    assert_string_equal(view.served[0].state, "loaded");
+    assert_int_equal(view.served[0].requests, 3);
+    assert_int_equal(view.served[0].bytes, 100);
+    mnem_monitor_serve(&monitor, NULL, 0);
+    mnem_monitor_tell(&monitor, NULL, true);
+    must(mnem_monitor_read(kit_path("models"), &view));
+    assert_int_equal(view.models, 0);
+    assert_int_equal(view.served[0].bytes, 0);
+    mnem_monitor_fini(&monitor);
 }
 
 static void accounts_beyond_the_table_are_its_last_row(void **state) {
@@ -181,7 +207,7 @@ static void what_is_no_status_file_is_refused(void **state) {
     refused("foreign", "GGUF and more than twenty-four bytes of something", 49, MNEM_BAD_FILE,
             "not a status file");
     refused("empty", "", 0, MNEM_BAD_FILE, "not a status file");
-    refused("short", file, 1000, MNEM_BAD_FILE, "cut off: it has 1000 bytes, expected 4968");
+    refused("short", file, 1000, MNEM_BAD_FILE, "cut off: it has 1000 bytes, expected 5872");
     refused("long", file, sizeof file, MNEM_BAD_FILE, "too long");
     assert_int_equal(mnem_monitor_read("/dev/null", &view), MNEM_BAD_FILE);
     assert_int_equal(mnem_monitor_read(kit_folder(), &view), MNEM_BAD_FILE);
@@ -189,7 +215,7 @@ static void what_is_no_status_file_is_refused(void **state) {
     refused("odd", file, sizeof *f, MNEM_BUSY, "stopped in the middle");
     f->sequence++;
     f->version = 9;
-    refused("newer", file, sizeof *f, MNEM_UNSUPPORTED, "version 9, but this mnem reads version 1");
+    refused("newer", file, sizeof *f, MNEM_UNSUPPORTED, "version 9, but this mnem reads version 2");
     f->version = MNEM_MONITOR_VERSION;
     f->view.accounts = 65;
     refused("accounts", file, sizeof *f, MNEM_BAD_FILE, "65 accounts, but the table has 64");
@@ -244,6 +270,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_told_is_read),
         cmocka_unit_test(the_layout_is_as_documented),
+        cmocka_unit_test(models_are_published_with_the_next_numbers),
         cmocka_unit_test(accounts_beyond_the_table_are_its_last_row),
         cmocka_unit_test(a_reader_never_sees_half_of_a_change),
         cmocka_unit_test(many_threads_may_tell),

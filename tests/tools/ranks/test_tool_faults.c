@@ -120,6 +120,7 @@ typedef struct fault_case {
     enum { FREE, STARTED, BEGUN, STRUCK } state;
     double begun, at, started, alone;
     double paused; /* seconds for which it was stopped */
+    bool hung;     /* its launcher didn't end, and was ended here */
     bool again;    /* it goes on from the checkpoint of a case */
     int code;
     char out[TEXT_BYTES], err[TEXT_BYTES];
@@ -224,6 +225,7 @@ static void start(fault_case *c) {
     remove(in(c, "err"));
     c->victim = 0;
     c->alone = 0;
+    c->hung = false;
     c->state = STARTED;
     c->started = c->at = now();
     c->launcher = fork();
@@ -255,17 +257,18 @@ static bool has_begun(fault_case *c) {
     return c->phase == GENERATES ? *c->out != 0 : strlen(c->out) >= strlen(c->target->out);
 }
 
-/* The launcher of Open MPI 4.1 waits for itself for ever in PMIx_server_finalize in one of some 200
- * runs in which a rank ended while MPI began: a thread of it keeps a lock of the collective that
- * they were in. No rank is there then, and none can help it: it is ended here. */
+/* The launcher of Open MPI 4.1 sometimes waits for ever after all ranks have ended: in one of some
+ * 200 runs in which a rank ended while MPI began (PMIx_server_finalize waits for a lock), and where
+ * a signal reached it while they ended. It is ended here; its code then says nothing. */
 static void end_alone(fault_case *c) {
     int pids[MARKED_MAX];
     const bool alone =
         c->launcher && marked_find(c->mark, NULL, pids) == 1 && pids[0] == c->launcher;
     if (!alone) c->alone = 0;
     if (alone && !(c->alone > 0)) c->alone = now();
-    if (!alone || c->phase != BEGINS || now() < c->alone + ALONE) return;
+    if (!alone || now() < c->alone + ALONE) return;
     print_message("the launcher waits for itself: %s of rank %d\n", c->fault->name, c->rank);
+    c->hung = true;
     kill(c->launcher, SIGKILL);
 }
 
@@ -331,11 +334,12 @@ static bool launcher_says(const fault_case *c) {
 static bool is_whole(const fault_case *c) {
     static char made[TEXT_BYTES];
     const char *text = c->target->out;
+    const bool in_order = c->code == 0 || c->hung;
     if (c->target->trains) {
         read_made(c, made);
-        return c->code == 0 && strcmp(made, text) == 0;
+        return in_order && strcmp(made, text) == 0;
     }
-    return c->code == 0 && (!c->target->text || strncmp(c->out, text, strlen(text)) == 0);
+    return in_order && (!c->target->text || strncmp(c->out, text, strlen(text)) == 0);
 }
 
 static void check_end(const fault_case *c, double seconds) {
@@ -352,7 +356,7 @@ static void check_end(const fault_case *c, double seconds) {
     if (c->code == 0) fail_msg("%s: no failure: %s", what, c->err);
     if (f->says && !says(c, f->says) && !says(c, f->or_says) && !launcher_says(c))
         fail_msg("%s: it isn't named: %s%s", what, c->out, c->err);
-    if (seconds_most > 0 && seconds > seconds_most)
+    if (seconds_most > 0 && seconds > seconds_most && !c->hung)
         fail_msg("%s: ended after %.1f s: %s", what, seconds, c->err);
 }
 
@@ -421,7 +425,7 @@ static void what_ends_a_rank_ends_all_and_is_named(void **state) {
     static fault_case all[BESIDE];
     uint64_t random = seed;
     (void)state;
-    for (int busy = 1; busy > 0;) {
+    for (int busy = 0; busy > 0 || sums.drawn < cases;) {
         busy = 0;
         for (int i = 0; i < (seconds_most > 0 ? 1 : BESIDE); i++) {
             fault_case *c = &all[i];

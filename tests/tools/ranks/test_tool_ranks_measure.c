@@ -1,10 +1,12 @@
 /* test_tool_ranks_measure.c: what is measured of texts under mpirun is that of one process:
- * embeddings, by `mnem embed` and by a server beside its chats, perplexities and divergences. */
+ * embeddings, by `mnem embed` and by a server beside its chats, perplexities and divergences; and
+ * the answers of `mnem batch`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "kit/kit.h"
+#include "tools/batch/batch_file.h"
 #include "tools/ranks/mpirun.h"
 
 enum { MORE = MNEM_SANITIZED ? 128 : 0 }; /* MiB of a budget: sanitizers take them */
@@ -186,10 +188,38 @@ static void a_rank_above_its_budget_is_named(void **state) {
     json_decref(object);
 }
 
+/* Also where it goes on, and where nothing is left to do. */
+static void a_batch_is_that_of_one_process(void **state) {
+    (void)state;
+    static const char words[] = "--pooling last --ctx 128 -q";
+    batch_requests("asked.jsonl", 21, 12);
+    shell_start(ALONE, "%s batch %s asked.jsonl -o of_one.jsonl %s", MNEM_COMMAND, tool_model,
+                words);
+    shell_start(2, MPIRUN "batch %s asked.jsonl -o of_two.jsonl %s --memory %dM", 2, tool_model,
+                words, MORE + 100);
+    end_well(ALONE);
+    end_well(2);
+    json_t *want = batch_answers(at("of_one.jsonl")), *got = batch_answers(at("of_two.jsonl"));
+    assert_true(json_equal(got, want));
+    json_decref(got);
+    assert_int_equal(shell("head -c 2000 of_two.jsonl >part.jsonl")->code, 0);
+    shell_start(2, MPIRUN "batch %s asked.jsonl -o part.jsonl %s --memory %dM", 2, tool_model,
+                words, MORE + 100);
+    shell_start(3, MPIRUN "batch %s asked.jsonl -o of_two.jsonl %s --memory %dM", 2, tool_model,
+                words, MORE + 100);
+    end_well(2);
+    end_well(3);
+    got = batch_answers(at("part.jsonl"));
+    assert_true(json_equal(got, want));
+    json_decref(got);
+    json_decref(want);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(embeddings_are_those_of_one_process),
         cmocka_unit_test(embeddings_beside_chats_are_those_of_one_process),
+        cmocka_unit_test(a_batch_is_that_of_one_process),
         cmocka_unit_test(the_perplexity_is_that_of_one_process),
         cmocka_unit_test(divergences_are_those_of_one_process),
         cmocka_unit_test(a_budget_too_small_for_both_names_one_that_is_enough),

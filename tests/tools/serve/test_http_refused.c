@@ -256,6 +256,26 @@ static void pages_of_another_origin_are_not_answered(void **state) {
     assert_null(strstr(a.head, "Access-Control"));
 }
 
+/* No page of the web has their schemes. */
+static void programs_of_the_desktop_are_answered(void **state) {
+    (void)state;
+    static const char *const good[] = {"app://obsidian.md", "tauri://localhost",
+                                       "vscode-webview://0123", "vscode-file://vscode-app"};
+    static const char *const bad[] = {"file://", "http://app", "https://tauri.localhost",
+                                      "xapp://a"};
+    char text[200];
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        snprintf(text, sizeof text, "GET /hello HTTP/1.1\r\n" HOST "Origin: %s\r\n\r\n", good[i]);
+        const answer a = ask(text);
+        snprintf(text, sizeof text, "\r\nAccess-Control-Allow-Origin: %s\r\n", good[i]);
+        if (a.status != 200 || !strstr(a.head, text)) fail_msg("%s", good[i]);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        snprintf(text, sizeof text, "GET /hello HTTP/1.1\r\n" HOST "Origin: %s\r\n\r\n", bad[i]);
+        if (ask(text).status != 403) fail_msg("%s", bad[i]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_no_request_is_refused),
@@ -268,6 +288,7 @@ int main(void) {
         cmocka_unit_test(slow_headers_and_slow_bodies_end_in_time),
         cmocka_unit_test(only_names_of_this_machine_are_answered),
         cmocka_unit_test(pages_of_another_origin_are_not_answered),
+        cmocka_unit_test(programs_of_the_desktop_are_answered),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -250,7 +250,7 @@ static void the_predicted_peak_is_what_it_has(void **state) {
                        line);
         const uint64_t predicted = number_behind(line, "\"peak_bytes\":");
         assert_int_equal(number_behind(line, "\"kept_bytes\":"), 5 * area + MIB);
-        client_to((int)number_behind(line, "\"port\":"));
+        tool_ready((int)number_behind(line, "\"port\":"));
         assert_predicted(predicted, tool_peak_of(pid));
         for (int n = 0; n < 20; n++)
             assert_int_equal(

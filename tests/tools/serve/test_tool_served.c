@@ -263,13 +263,14 @@ static void many_conversations_take_what_their_plan_says(void **state) {
     const pid_t pid = tool_start(args, &out, &err);
     for (ssize_t n = 0, got; !strchr(line, '\n'); n += got)
         if ((got = read(out, line + n, sizeof line - 1 - (size_t)n)) <= 0) fail_msg("no plan");
+    const char *at = strstr(line, "\"peak_bytes\":"), *port = strstr(line, "\"port\":");
+    assert_true(at && port);
+    tool_ready(atoi(port + 7));
     const uint64_t peak = tool_peak_of(pid);
-    const char *at = strstr(line, "\"peak_bytes\":");
     kill(pid, SIGTERM);
     assert_int_equal(tool_wait(pid), 0);
     close(out);
     close(err);
-    assert_non_null(at);
     const uint64_t predicted = strtoull(at + 13, NULL, 10);
     if (peak > predicted || peak + MIB < predicted)
         fail_msg("%llu bytes were predicted, %llu are there", (unsigned long long)predicted,

@@ -31,6 +31,11 @@ int tool_serve_end(const tool_server *s) {
     return code;
 }
 
+void tool_ready(int port) {
+    client_to(port);
+    assert_int_equal(ask(GET("/ready")).status, 200);
+}
+
 uint64_t tool_peak_of(pid_t pid) {
     char path[64], line[200];
     uint64_t kib = 0;

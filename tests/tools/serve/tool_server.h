@@ -20,6 +20,9 @@ tool_server tool_serve(const char *const *args);
 #define SERVE(...) tool_serve((const char *const[]){"serve", "--port", "0", __VA_ARGS__, NULL})
 /* Ends it as a service manager does; its exit code. */
 int tool_serve_end(const tool_server *s);
+/* From now on clients go to this port, where all of the server has begun: the thread of the
+ * connections takes its memory after the address is printed, before it answers anybody. */
+void tool_ready(int port);
 uint64_t tool_peak_of(pid_t pid); /* VmHWM */
 answer tool_post(const char *path, const char *body);
 

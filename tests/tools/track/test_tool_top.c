@@ -91,6 +91,26 @@ static void what_is_charged_and_not_resident_is_named(void **state) {
     close_own(ledger);
 }
 
+static void models_of_a_server_are_listed(void **state) {
+    (void)state;
+    mnem_ledger *ledger = open_own("own");
+    const mnem_monitor_model models[] = {
+        {.name = "first", .state = "loaded", .requests = 3, .bytes = 20 * MIB},
+        {.name = "second", .state = "unloaded", .bytes = 30 * MIB}};
+    mnem_monitor_serve(&monitor, models, 2);
+    mnem_monitor_tell(&monitor, NULL, true);
+    tool_result r = RUN("top", at("own"));
+    assert_int_equal(r.code, 0);
+    has(r.out, "model                               state            takes  requests\n");
+    has(r.out, "first                               loaded          20 MiB         3\n");
+    has(r.out, "second                              unloaded        30 MiB         0\n");
+    has(RUN("top", at("own"), "--json").out, "\"name\":\"first\",\"state\":\"loaded\"");
+    r = RUN("top", at("own"), "--openmetrics");
+    has(r.out, "mnem_model_state{state=\"unloaded\",model=\"second\"} 1\n");
+    has(r.out, "mnem_model_bytes{model=\"first\"} 20971520\n");
+    close_own(ledger);
+}
+
 static void json_and_openmetrics_have_the_same_numbers(void **state) {
     (void)state;
     mnem_ledger *ledger = open_own("own");
@@ -142,7 +162,7 @@ static void what_is_no_running_program_is_refused(void **state) {
     write_file(at("cut"), whole, 2000);
     r = RUN("top", at("cut"));
     assert_int_equal(r.code, 1);
-    has(r.err, "cut: the status file is cut off: it has 2000 bytes, expected 4968; start the mnem "
+    has(r.err, "cut: the status file is cut off: it has 2000 bytes, expected 5872; start the mnem "
                "that wrote it again\n");
     ((mnem_monitor_file *)(void *)whole)->view.process_start++;
     write_file(at("dead"), whole, sizeof whole);
@@ -291,6 +311,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_view_has_the_numbers_and_fits_80_columns),
         cmocka_unit_test(what_is_charged_and_not_resident_is_named),
+        cmocka_unit_test(models_of_a_server_are_listed),
         cmocka_unit_test(json_and_openmetrics_have_the_same_numbers),
         cmocka_unit_test(what_is_no_running_program_is_refused),
         cmocka_unit_test(without_an_operand_there_has_to_be_one),

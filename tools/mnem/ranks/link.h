@@ -1,19 +1,20 @@
-/* link.h: what is between ranks: as it is said, as it was measured, as it is kept.
+/* link.h: the link between ranks: parsed, printed, measured and stored.
  *
- * `mnem bench` under mpirun measures the slowest link between neighbours and keeps it with the
- * machine's profile, beside what a rank's code and MPI took there; `mnem plan --ranks` reads both.
- */
+ * `mnem bench` under mpirun measures the slowest link between neighbours and stores it in the
+ * machine's profile, with the memory that a rank's code and MPI need; `mnem plan --ranks` reads
+ * both. */
 #ifndef MNEM_TOOLS_MNEM_RANKS_LINK_H
 #define MNEM_TOOLS_MNEM_RANKS_LINK_H
 
 #include "tool.h"
 
-/* "1Gbit/s,0.1ms", "125MB/s", "50us": either, or both in any order. Exit code, with the message. */
+/* Parses a rate and a latency, either or both in any order: "1Gbit/s,0.1ms", "125MB/s", "50us".
+ * Returns an exit code; prints the error. */
 int tool_link_parse(const char *verb, const char *text, mnem_comm_link *link);
-/* "1 Gbit/s, 0.1 ms"; "no link" where it takes no time. */
+/* "1 Gbit/s, 0.1 ms"; "no link" if messages take no time. */
 const char *tool_link_text(const mnem_comm_link *link, char text[TOOL_TEXT]);
 
-/* What was measured of this machine's ranks; zero: not known. */
+/* Measurements of ranks on this machine; zero: unknown. */
 typedef struct tool_link_kept {
     mnem_comm_link link;
     uint64_t rank_bytes; /* code, libraries and MPI of a rank */
@@ -21,8 +22,8 @@ typedef struct tool_link_kept {
 bool tool_link_load(tool_link_kept *kept);
 bool tool_link_save(const tool_link_kept *kept);
 
-/* Round trips between each two neighbours, one pair after another; all ranks call it. *slowest: the
- * largest latency, and the least bandwidth, on rank 0. */
+/* Measures round trips between neighbours, one pair at a time; all ranks call it. *slowest, on
+ * rank 0: the largest latency and the smallest bandwidth. */
 mnem_status tool_link_measure(mnem_comm *comm, mnem_comm_link *slowest);
 
 #endif

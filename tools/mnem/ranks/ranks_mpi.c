@@ -303,6 +303,7 @@ int tool_ranks_check(const tool_args *args) {
     } run_so[] = {
         {"run", MNEM_FEATURE_GENERATE | MNEM_FEATURE_RANKS_LAYERS},
         {"serve", MNEM_FEATURE_GENERATE | MNEM_FEATURE_RANKS_LAYERS},
+        {"batch", MNEM_FEATURE_GENERATE | MNEM_FEATURE_RANKS_LAYERS},
         {"perplexity", MNEM_FEATURE_GENERATE | MNEM_FEATURE_RANKS_LAYERS},
         {"bench", MNEM_FEATURE_GENERATE | MNEM_FEATURE_RANKS_LAYERS},
         {"train", MNEM_FEATURE_TRAIN | MNEM_FEATURE_RANKS_DATA},
@@ -317,6 +318,6 @@ int tool_ranks_check(const tool_args *args) {
                           "mnem plan runs as one process, without mpirun: use mnem plan --ranks N");
     return tool_usage(verb,
                       "mnem %s does not support several ranks: start it without mpirun (run, "
-                      "serve, perplexity, bench, train and embed support several)",
+                      "serve, batch, perplexity, bench, train and embed support several)",
                       verb);
 }

@@ -98,6 +98,15 @@ void tool_monitor_scheduler(const mnem_scheduler_stats *s) {
     tool_monitor_tell(now);
 }
 
+void tool_monitor_models(const mnem_monitor_model *models, uint32_t count) {
+    const mnem_monitor_view *v = &file.file.view;
+    const uint32_t n = count < MNEM_MONITOR_MODELS ? count : MNEM_MONITOR_MODELS;
+    if (file.fd <= 0 || (v->models == n && memcmp(v->served, models, n * sizeof *models) == 0))
+        return;
+    mnem_monitor_serve(&file, models, count);
+    tool_monitor_tell(true);
+}
+
 void tool_monitor_tell(bool now) {
     if (file.fd <= 0 || (!now && !tool_monitor_due())) return;
     told = tool_clock();

@@ -1,19 +1,19 @@
-/* probe_file.h: a probe of this machine as JSON, and kept: in $XDG_STATE_HOME/mnem (else in
- * ~/.local/state/mnem), probe-FINGERPRINT.json. */
+/* probe_file.h: a probe of this machine as JSON, and its file: probe-FINGERPRINT.json in
+ * $XDG_STATE_HOME/mnem, or ~/.local/state/mnem. */
 #ifndef MNEM_TOOLS_MNEM_SIGHT_PROBE_FILE_H
 #define MNEM_TOOLS_MNEM_SIGHT_PROBE_FILE_H
 
 #include "tool.h"
 
-/* The caller's; NULL: no room. */
+/* A new reference; NULL: out of memory. */
 json_t *tool_probe_json(const mnem_probe *probe);
-/* What this machine's last probe measured; age: seconds since. False, and zeros, when there is
- * none, or none that is whole. */
+/* Loads this machine's last probe; age: seconds since then. False, and zeros: there is none, or its
+ * file is damaged. */
 bool tool_probe_load(mnem_probe *probe, double *age);
-/* Written whole or not at all; prints why it can't. */
+/* Writes the file completely or not at all; prints errors. */
 bool tool_probe_save(const mnem_probe *probe);
 
-/* The figure that a plan goes by: loads of all threads from memory, bytes/s. 0: not measured. */
+/* The figure that plans use: bytes/s that all threads load from memory; 0: not measured. */
 double tool_probe_memory_rate(const mnem_probe *probe);
 /* "mnem probe, 3 h ago" */
 char *tool_probe_when(double age, char text[TOOL_TEXT]);

@@ -1,12 +1,12 @@
-/* probe_tool.h: what the parts of `mnem probe` share. */
+/* probe_tool.h: shared by the parts of `mnem probe`. */
 #ifndef MNEM_TOOLS_MNEM_SIGHT_PROBE_TOOL_H
 #define MNEM_TOOLS_MNEM_SIGHT_PROBE_TOOL_H
 
 #include "tool.h"
 
-/* As tables; file: whose disk was to be read, or NULL. */
+/* Prints tables; file: the file whose disk was measured, or NULL. */
 void probe_print(const mnem_probe *probe, const char *file);
-/* On standard error: where the system lies, what is noisy, what is measured in part. */
+/* Prints doubts on standard error: wrong data of the system, noise, incomplete measurements. */
 void probe_doubts(const mnem_probe *probe);
 
 #endif

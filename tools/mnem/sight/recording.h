@@ -1,4 +1,4 @@
-/* recording.h: --trace FILE of the verbs that compute. */
+/* recording.h: --trace FILE, of verbs that compute. */
 #ifndef MNEM_TOOLS_MNEM_SIGHT_RECORDING_H
 #define MNEM_TOOLS_MNEM_SIGHT_RECORDING_H
 
@@ -6,35 +6,35 @@
 
 #include "options.h"
 
-extern const tool_option tool_trace_options[]; /* of a const char * */
+extern const tool_option tool_trace_options[]; /* for a const char * */
 
 typedef struct tool_recording {
-    mnem_trace *trace; /* NULL: none was asked for */
+    mnem_trace *trace; /* NULL: not requested */
     const char *path;
-    char part[PATH_MAX]; /* of several ranks: this one's own file */
+    char part[PATH_MAX]; /* with several ranks: this rank's file */
     bool quiet;
 } tool_recording;
 
-/* Before any work: whether path's ending says a format. path NULL is fine. */
+/* Call it before any work: checks that path's suffix is one of a format. NULL is allowed. */
 int tool_recording_check(const tool_args *args, const char *path);
-/* Begins, when the ledger is there, if there is one. Of several ranks all call it, and the end:
- * each records its own, beside path, and rank 0 makes one file of them (recording_ranks.c). */
+/* Begins a requested recording, once the ledger exists. All ranks call begin and end: each
+ * records its own file beside path, and rank 0 merges them (recording_ranks.c). */
 int tool_recording_begin(const tool_args *args, const char *path, const char *model,
                          mnem_ledger *ledger, tool_recording *recording);
-/* What the plan says of the peak, for the report; 0, and no recording, are fine. */
+/* Records the planned peak, for the report; 0, or no recording, is allowed. */
 void tool_recording_predicted(tool_recording *recording, uint64_t bytes);
-/* Writes the file, before the ledger goes, and says what isn't in it. code: of the run, which
- * stays when it isn't TOOL_OK. */
+/* Writes the file, before the ledger is destroyed, and prints what the file lacks. code: that of
+ * the run, which is returned unless it is TOOL_OK. */
 int tool_recording_end(tool_recording *recording, int code);
 
 /* ---- of several ranks (recording_ranks.c) ---- */
 
-/* This rank's own file. */
+/* The path of this rank's file. */
 void tool_recording_part(const char *path, char part[PATH_MAX]);
-/* How far each rank's clock is before rank 0's, which learns it. */
+/* Measures how far each rank's clock is ahead of rank 0's; rank 0 gets the results. */
 mnem_status tool_recording_clocks(void);
-/* Rank 0 makes one file of all, where its format holds several: the parts are gone then. dropped:
- * of this rank; of all, on rank 0, when it returns. */
+/* Rank 0 merges the files of all ranks into one and removes them, if the format supports several
+ * ranks. dropped: in: this rank's lost events; out, on rank 0: those of all. */
 mnem_status tool_recording_merge(const tool_recording *recording, uint64_t began_ns,
                                  uint64_t *dropped);
 

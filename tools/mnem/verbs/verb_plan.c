@@ -201,8 +201,8 @@ static const tool_option options[] = {
      .help = "draw the ways of --explain to FILE: bytes against speed"},
     TOOL_JSON_OPTION("one object"),
     {"verbose", 'v', NULL, TOOL_VALUE_FLAG, AT(run.args.verbose),
-     .help = "show every part in bytes, the speeds of earlier runs here, what is expected of the "
-             "next run, and what the machine allows (mnem probe)"},
+     .help = "show every part in bytes, the speeds of earlier runs on this machine, a prediction "
+             "for the next run, and the machine's upper bounds (mnem probe)"},
     TOOL_GROUP_TAKEN(tool_quiet_options, 0),
     {0},
 };

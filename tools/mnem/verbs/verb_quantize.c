@@ -460,7 +460,7 @@ TOOL_VERB(
     "neither OUT nor TYPE, only the importance matrix is written.\n"
     "\n"
     "With --test or --calibrate, a table at the end compares IN, OUT and plain types (IN as\n"
-    "Q8_0, Q4_K_M, Q4_0 and Q3_K, without calibration, as far as they are smaller than IN) on\n"
+    "Q8_0, Q4_K_M, Q4_0 and Q3_K, without calibration, if smaller than IN) on\n"
     "the text of --test, or else on the held-out part of the text of --calibrate: size,\n"
     "perplexity, KL divergence from IN (mnem perplexity --kl) and speed. The plain types need\n"
     "temporary disk space, which is checked first.\n",

@@ -107,6 +107,9 @@ static int check(const serve_options *o) {
     if (o->dry_run && tool_ranks())
         return tool_usage("serve", "--dry-run plans for one process: mnem plan --ranks N plans for "
                                    "several");
+    if (o->models) return models_check(o);
+    if (tool_given(&o->args, "wait"))
+        return tool_usage("serve", "--wait applies to several models only: add --models");
     struct stat info;
     if (o->keep_cache && (!o->swap || (stat(o->swap, &info) == 0 && S_ISDIR(info.st_mode))))
         return tool_usage(
@@ -118,7 +121,7 @@ static int check(const serve_options *o) {
 }
 
 /* "SmolLM2-135M" of ".../SmolLM2-135M.gguf", or --alias. */
-static void choose_name(serve *s) {
+void serve_name_choose(serve *s) {
     mnem_model_info info;
     mnem_model_info_get(s->model.stage.model, &info);
     snprintf(s->model.name, sizeof s->model.name, "%s",
@@ -127,7 +130,7 @@ static void choose_name(serve *s) {
     if (!s->o->alias && dot && strcmp(dot, ".gguf") == 0) *dot = 0;
 }
 
-static int make_api(serve *s) {
+int serve_api_create(serve *s, void (*on_note)(void *context, const char *text)) {
     api_options options = {.ledger = s->model.stage.ledger,
                            .model = s->model.stage.model,
                            .tokenizer = s->model.stage.tokenizer,
@@ -139,7 +142,7 @@ static int make_api(serve *s) {
                            .truncate = s->o->truncate,
                            .metrics_vllm = s->o->metrics == 1,
                            .slot_folder = s->o->slots,
-                           .on_note = s->model.stage.args->quiet ? NULL : serve_on_note,
+                           .on_note = on_note,
                            .body_bytes = SERVE_BODY_BYTES};
     options.sampler.dry_breakers = s->model.stage.breakers.of;
     s->budget_bytes = tool_budget_bytes(s->model.stage.ledger);
@@ -155,8 +158,9 @@ static int open_all(serve *s, const tool_args *args) {
     if (code == TOOL_OK) code = tool_stage_breakers(&s->model.stage, &s->o->breakers);
     if (code == TOOL_OK && s->o->template.file)
         code = tool_stage_read(&s->model.stage, s->o->template.file);
-    if (code == TOOL_OK) choose_name(s);
-    if (code == TOOL_OK) code = make_api(s);
+    if (code == TOOL_OK) serve_name_choose(s);
+    if (code == TOOL_OK)
+        code = serve_api_create(s, s->model.stage.args->quiet ? NULL : serve_on_note);
     if (code == TOOL_OK) code = serve_http_create(s, on_wake, on_tick);
     if (code == TOOL_OK) code = serve_plan(s);
     return code;
@@ -298,7 +302,7 @@ static const tool_option options[] = {
     {"models", 0, "FOLDER|FILE", TOOL_VALUE_TEXT, AT(models),
      .help =
          "serve several models, which are loaded and unloaded as clients ask for them: those of "
-         "FOLDER, or those that FILE lists (JSON; see below)"},
+         "FOLDER, or those that FILE lists (JSON, see above)"},
     {"wait", 0, "SECONDS", TOOL_VALUE_COUNT, AT(wait), .least = 0, .most = 86400,
      .help = "with --models: seconds that a client waits for a model at most until the loaded ones "
              "that are in its way accept no new requests (default: 10)"},
@@ -388,6 +392,16 @@ TOOL_VERB_WITH(
     "With --swap FILE --keep-cache, a server that was stopped by a signal restores its prefix\n"
     "cache at the next start; the FILE of a server that was killed is discarded.\n"
     "\n"
+    "With --models several models share the budget. A request names its model; the first one "
+    "loads\n"
+    "it. Others are unloaded when their bytes are needed, the least recently used first, and none\n"
+    "while it answers. With --swap FOLDER their prefix caches stay on disk, so no prompt is\n"
+    "processed twice. FILE is JSON: {\"models\": [{\"path\": \"a.gguf\", \"name\": \"a\", "
+    "\"adapters\":\n"
+    "[\"poet.gguf:0.5\"], \"context\": 8192, \"pin\": true, \"idle\": 600}]}; only the path is "
+    "needed.\n"
+    "pin keeps a model loaded, idle unloads it after so many seconds without a request.\n"
+    "\n"
     "By default only clients on this machine can connect; another --host needs --api-key-file or\n"
     "--no-auth. After SIGTERM or Ctrl-C the server finishes the requests in progress and ends\n"
     "with exit code 0; a second signal ends it at once. Under mpirun the first signal ends it at\n"
@@ -397,6 +411,9 @@ TOOL_VERB_WITH(
     "mnem serve model.gguf --memory 600M --parallel 4 --dry-run  # print the plan only\n"
     "mnem serve model.gguf --memory 600M --swap /var/tmp --swap-max 4G  # keep up to 4 GiB of "
     "pages on disk\n"
+    "mnem serve --models /models --memory 4G --swap /var/tmp  # all models of a folder, loaded "
+    "when "
+    "asked for\n"
     "mnem serve model.gguf --host 0.0.0.0 --api-key-file keys.txt  # serve other machines, with "
     "API keys\n"
     "curl localhost:8080/v1/completions -d '{\"prompt\": \"In the beginning\"}'  # ask for one "

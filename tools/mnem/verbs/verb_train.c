@@ -99,12 +99,13 @@ static int create(train_run *run) {
     status = begin_weights(run, &same_text);
     if (status != MNEM_OK) return tool_fail(status);
     if (!same_text)
-        return tool_failed("the run in %s was trained on other tokens (%s): put back the same text "
-                           "(its time doesn't matter) and tokenizer, or start a new run without "
-                           "--resume in another --out",
-                           run->out,
-                           *run->corpus_info.reason ? run->corpus_info.reason
-                                                    : "its text or tokenizer has changed");
+        return tool_failed(
+            "the run in %s was trained on other tokens (%s): restore the same text "
+            "(its file time doesn't matter) and tokenizer, or start a new run without "
+            "--resume in another --out",
+            run->out,
+            *run->corpus_info.reason ? run->corpus_info.reason
+                                     : "its text or tokenizer has changed");
     return TOOL_OK;
 }
 

@@ -369,8 +369,8 @@ static mnem_status check_names(const mnem__safetensors *st, const char *folder,
         const char *name = st->tensor[x.order[i]].name;
         if (strcmp(st->tensor[x.order[i - 1]].name, name) == 0)
             status = mnem__fail(MNEM_BAD_FILE,
-                                "%s: tensor %.96s: appears twice: the files are of different "
-                                "models or damaged; download them again",
+                                "%s: tensor %.96s: appears twice: the files belong to "
+                                "different models or are damaged; download them again",
                                 folder, name);
     }
     if (status == MNEM_OK) status = check_map(&x, folder, map);

@@ -178,13 +178,16 @@ static bool add_patterns(mnem__schema *s, mnem__language *l, const mnem__schema_
     return true;
 }
 
+static const char too_large[] = "the patterns, lengths and property names of one object are too "
+                                "large together; simplify them, or leave one out";
+
 bool mnem__schema_write_matched_key(mnem__schema *s, const mnem__schema_keys *keys,
                                     uint32_t matched, bool *any) {
     mnem__language *l = mnem__language_open(s);
     *any = false;
     if (!l) return false;
     const bool fine = add_strings(s, l, keys) && add_names(s, l, keys) &&
-                      add_patterns(s, l, keys, matched) && mnem__language_write(l, any);
+                      add_patterns(s, l, keys, matched) && mnem__language_write(l, too_large, any);
     mnem__language_close(l);
     return fine && mnem__schema_is_fine(s);
 }

@@ -434,7 +434,7 @@ static bool write_state(mnem__language *l, uint32_t at, bool *any) {
     return node < bytes || l->before->status != MNEM_OK;
 }
 
-bool mnem__language_write(mnem__language *l, bool *any) {
+bool mnem__language_write(mnem__language *l, const char *too_large, bool *any) {
     mnem__draft *d = l->before;
     uint32_t n;
     bool fits = prepare(l);
@@ -458,10 +458,7 @@ bool mnem__language_write(mnem__language *l, bool *any) {
     if (!fits) { /* what was written is taken back */
         mnem__draft_cut(d, base, edges);
         return l->s->status == MNEM_OK &&
-               mnem__schema_fail(l->s, MNEM_OVER_BUDGET,
-                                 "the patterns, lengths, multipleOf and property names of one "
-                                 "value are too large "
-                                 "together; simplify them, or leave one out");
+               mnem__schema_fail(l->s, MNEM_OVER_BUDGET, "%s", too_large);
     }
     for (uint32_t node = base; node < d->nodes && d->status == MNEM_OK; node += 2)
         if (d->node[node].op == MNEM__DRAFT_SPLIT) d->node[node].y = (int32_t)(d->nodes - node);

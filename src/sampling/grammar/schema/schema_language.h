@@ -5,7 +5,7 @@
  *     mnem__schema_write_pattern(s, ...);
  *     mnem__language_next(l, false);      the next one must not match
  *     ...
- *     mnem__language_write(l, &any);      writes the result to the original s->d
+ *     mnem__language_write(l, "..", &any);  writes the result to the original s->d
  *     mnem__language_close(l);            restores s->d
  *
  * Strings are written in JSON with one text each, so that the complement of a pattern is
@@ -17,8 +17,9 @@
 
 mnem__language *mnem__language_open(mnem__schema *schema); /* NULL: an error */
 bool mnem__language_next(mnem__language *language, bool wanted);
-/* *any: whether there is such a text. MNEM_OVER_BUDGET: the automaton is too large. Once. */
-bool mnem__language_write(mnem__language *language, bool *any);
+/* Once. *any: whether there is such a text. MNEM_OVER_BUDGET, with the error text `too_large`: the
+ * automaton is too large. */
+bool mnem__language_write(mnem__language *language, const char *too_large, bool *any);
 /* The number of bytes that determine the last written part: shorter texts alone would not change
  * it. */
 uint32_t mnem__language_depth(const mnem__language *language);

@@ -1,21 +1,31 @@
 /* schema_multiples.c: multiples of a decimal number.
  *
- * Of a / 10^places: digits are read with what they leave when divided by a. A number of i digits
- * behind its point is a multiple where 10^(places - i) times its rest is one of a; digits behind
+ * Of a / 10^places: digits are read with the remainder of their division by a. A number of i digits
+ * behind its point is a multiple if 10^(places - i) times its remainder is one of a; digits behind
  * the last place are zeros.
- * Cost: a * (places + 3) states. */
+ * States that accept the same continuations are merged (Moore, 1956): 1000 needs 4 states for the
+ * digits before the point, a number without the factors 2 and 5 as many as its value.
+ * Cost: a * (places + 3) states before merging. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/heap.h"
 #include "sampling/grammar/schema/schema_language.h"
 
-enum { STATES_MAX = 6000, PLACES_MAX = 9 };
+enum { STATES_MAX = 6000, REMAINDERS_MAX = 1 << 16, PLACES_MAX = 9, BYTES = 11, NONE = -1 };
 
 typedef struct divisor {
     uint32_t a;
     int places;
 } divisor;
+
+static bool refuse(mnem__schema *s, const mnem__node *of) {
+    return mnem__schema_fail(s, MNEM_UNSUPPORTED,
+                             "\"multipleOf\" is %g, which is too large or has too many digits; "
+                             "use a smaller integer, or fewer digits, or leave it out",
+                             of->number);
+}
 
 static bool read_divisor(mnem__schema *s, const mnem__node *of, divisor *out) {
     double a = of->number;
@@ -30,66 +40,139 @@ static bool read_divisor(mnem__schema *s, const mnem__node *of, divisor *out) {
     }
     a = round(a);
     snprintf(text, sizeof text, "%.0fe-%d", a, out->places);
-    if (a * (out->places + 3) > STATES_MAX || strtod(text, NULL) != of->number)
-        return mnem__schema_fail(s, MNEM_UNSUPPORTED,
-                                 "\"multipleOf\" is %g, which is too large or has too many digits; "
-                                 "use a smaller integer, or fewer digits, or leave it out",
-                                 of->number);
+    if (a * (out->places + 3) > REMAINDERS_MAX || strtod(text, NULL) != of->number)
+        return refuse(s, of);
     out->a = (uint32_t)a;
     return true;
 }
 
-/* Layers of a states: the digits before the point, then for each number of places behind it. Layer
- * places + 2: zeros behind the last place. */
-static bool is_end(const divisor *by, int layer, uint32_t rest) {
+/* ---- the automaton ----
+ *
+ * State layer * a + rest. Layers: 0: the digits before the point, 1: behind the point, i + 1:
+ * behind i digits after it, places + 2: zeros behind the last place. */
+static bool is_end(const divisor *by, uint32_t state) {
+    const uint32_t layer = state / by->a;
+    uint64_t left = state % by->a;
     if (layer == 1) return false; /* a point alone */
-    uint64_t left = rest;
-    for (int i = layer < 2 ? 0 : layer - 1; i < by->places; i++) left = left * 10 % by->a;
+    for (int i = layer < 2 ? 0 : (int)layer - 1; i < by->places; i++) left = left * 10 % by->a;
     return left % by->a == 0;
 }
 
-static void put_edge(mnem__schema *s, const divisor *by, uint32_t from, int layer, uint32_t rest,
-                     char byte) {
-    const uint32_t to = (uint32_t)layer * by->a + rest;
-    const int32_t far = 2 * ((int32_t)to - (int32_t)from) - 1;
-    mnem__draft_edge_put(s->d, (mnem__edge){(uint8_t)byte, (uint8_t)byte, far});
+/* The state behind a digit (0 to 9) or a point (10); NONE. */
+static int32_t next_of(const divisor *by, uint32_t state, uint32_t byte) {
+    const uint32_t layer = state / by->a, rest = state % by->a, last = (uint32_t)by->places + 1;
+    if (byte == 10) return layer == 0 && (by->places || rest == 0) ? (int32_t)(by->a + rest) : NONE;
+    if (layer >= last) return rest == 0 && byte == 0 ? (int32_t)((last + 1) * by->a) : NONE;
+    return (int32_t)((layer ? layer + 1 : 0) * by->a + (rest * 10 + byte) % by->a);
 }
 
-static int32_t put_edges(mnem__schema *s, const divisor *by, int layer, uint32_t rest) {
-    const uint32_t from = (uint32_t)layer * by->a + rest;
-    const int32_t edges = (int32_t)s->d->edges;
-    const int last = by->places + 1;
-    if (layer == 0 && (by->places || rest == 0)) put_edge(s, by, from, 1, rest, '.');
-    if (layer >= last && rest) return 0;
-    if (layer >= last)
-        put_edge(s, by, from, last + 1, rest, '0');
-    else
-        for (uint32_t digit = 0; digit < 10; digit++)
-            put_edge(s, by, from, layer ? layer + 1 : 0, (rest * 10 + digit) % by->a,
-                     (char)('0' + digit));
-    return (int32_t)s->d->edges - edges;
-}
-
-bool mnem__schema_put_multiples(mnem__schema *s, const mnem__node *of) {
+/* States by class. After n rounds, states of a class accept the same texts of at most n bytes.
+ * Classes are numbered in the order of their first states, so that class 0 has the start. */
+typedef struct classes {
     divisor by;
-    if (!read_divisor(s, of, &by)) return false;
-    const uint32_t split = mnem__draft_split(s->d);
-    mnem__schema_put(s, "-");
-    mnem__draft_land(s->d, split);
-    const uint32_t base = s->d->nodes;
-    for (int layer = 0; layer < by.places + 3; layer++)
-        for (uint32_t rest = 0; rest < by.a && s->d->status == MNEM_OK; rest++) {
-            const bool end = is_end(&by, layer, rest);
-            mnem__draft_node_put(s->d, end ? MNEM__DRAFT_SPLIT : MNEM__DRAFT_JUMP, 1, 0);
-            const uint32_t bytes =
-                mnem__draft_node_put(s->d, MNEM__DRAFT_BYTES, (int32_t)s->d->edges, 0);
-            const int32_t edges = put_edges(s, &by, layer, rest);
-            if (s->d->status == MNEM_OK) s->d->node[bytes].y = edges;
+    uint32_t states, count, slots;
+    uint32_t *of, *first; /* [states] each */
+    uint32_t *next;       /* [states]: the next round's */
+    uint32_t *slot;       /* [slots]: a class of that hash + 1; 0: none */
+} classes;
+
+static uint32_t class_behind(const classes *c, uint32_t state, uint32_t byte) {
+    const int32_t next = next_of(&c->by, state, byte);
+    return next == NONE ? UINT32_MAX : c->of[next];
+}
+
+static bool are_alike(const classes *c, uint32_t a, uint32_t b) {
+    bool alike = c->of[a] == c->of[b];
+    for (uint32_t byte = 0; alike && byte < BYTES; byte++)
+        alike = class_behind(c, a, byte) == class_behind(c, b, byte);
+    return alike;
+}
+
+static uint32_t hash_of(const classes *c, uint32_t state) {
+    uint64_t hash = c->of[state];
+    for (uint32_t byte = 0; byte < BYTES; byte++)
+        hash = (hash ^ class_behind(c, state, byte)) * UINT64_C(0x9E3779B97F4A7C15);
+    return (uint32_t)(hash >> 32);
+}
+
+static void split_classes(classes *c) {
+    uint32_t count = 0;
+    memset(c->slot, 0, c->slots * sizeof *c->slot);
+    for (uint32_t state = 0; state < c->states; state++) {
+        uint32_t at = hash_of(c, state) & (c->slots - 1);
+        while (c->slot[at] && !are_alike(c, c->first[c->slot[at] - 1], state))
+            at = (at + 1) & (c->slots - 1);
+        if (!c->slot[at]) {
+            c->first[count] = state;
+            c->slot[at] = ++count;
         }
+        c->next[state] = c->slot[at] - 1;
+    }
+    c->count = count;
+    uint32_t *of = c->of;
+    c->of = c->next;
+    c->next = of;
+}
+
+/* The caller frees *block, which holds all arrays. */
+static bool find_classes(mnem__schema *s, classes *c, void **block) {
+    c->states = c->by.a * ((uint32_t)c->by.places + 3);
+    for (c->slots = 16; c->slots < 2 * c->states;) c->slots *= 2;
+    *block = mnem__calloc(MNEM__GRAMMAR_TAG, 3 * (size_t)c->states + c->slots, sizeof *c->of);
+    if (!*block) return mnem__schema_no_memory(s);
+    c->of = *block;
+    c->first = c->of + c->states;
+    c->next = c->first + c->states;
+    c->slot = c->next + c->states;
+    for (uint32_t state = 0; state < c->states; state++) c->of[state] = is_end(&c->by, state);
+    uint32_t before;
+    do {
+        before = c->count;
+        if (!mnem__schema_spend(s, 2 * (uint64_t)c->states)) return false;
+        split_classes(c);
+    } while (c->count > before);
+    return true;
+}
+
+static void put_edges(mnem__schema *s, const classes *c, uint32_t from) {
+    for (uint32_t byte = 0; byte < BYTES; byte++) {
+        const uint32_t to = class_behind(c, c->first[from], byte);
+        if (to == UINT32_MAX) continue;
+        const char text = byte == 10 ? '.' : (char)('0' + byte);
+        const int32_t far = 2 * ((int32_t)to - (int32_t)from) - 1;
+        mnem__draft_edge_put(s->d, (mnem__edge){(uint8_t)text, (uint8_t)text, far});
+    }
+}
+
+static void put_classes(mnem__schema *s, const classes *c) {
+    const uint32_t base = s->d->nodes;
+    for (uint32_t i = 0; i < c->count && s->d->status == MNEM_OK; i++) {
+        const bool end = is_end(&c->by, c->first[i]);
+        mnem__draft_node_put(s->d, end ? MNEM__DRAFT_SPLIT : MNEM__DRAFT_JUMP, 1, 0);
+        const uint32_t edges = s->d->edges;
+        const uint32_t bytes = mnem__draft_node_put(s->d, MNEM__DRAFT_BYTES, (int32_t)edges, 0);
+        put_edges(s, c, i);
+        if (s->d->status == MNEM_OK) s->d->node[bytes].y = (int32_t)(s->d->edges - edges);
+    }
     for (uint32_t node = base; node < s->d->nodes && s->d->status == MNEM_OK; node += 2)
         if (s->d->node[node].op == MNEM__DRAFT_SPLIT)
             s->d->node[node].y = (int32_t)(s->d->nodes - node);
-    return mnem__schema_is_fine(s);
+}
+
+bool mnem__schema_put_multiples(mnem__schema *s, const mnem__node *of) {
+    classes c = {.count = 0};
+    void *block = NULL;
+    if (!read_divisor(s, of, &c.by)) return false;
+    bool fine = find_classes(s, &c, &block);
+    if (fine && c.count > STATES_MAX) fine = refuse(s, of);
+    if (fine) {
+        const uint32_t split = mnem__draft_split(s->d);
+        mnem__schema_put(s, "-");
+        mnem__draft_land(s->d, split);
+        put_classes(s, &c);
+    }
+    mnem__free(block);
+    return fine && mnem__schema_is_fine(s);
 }
 
 /* A number as it is written, without its exponent. */
@@ -119,11 +202,12 @@ static bool write_plain(mnem__schema *s, const mnem__node *value, mnem_text *tex
 
 bool mnem__schema_is_multiple(mnem__schema *s, const mnem__node *of, const mnem__node *value) {
     mnem_text text;
-    mnem__language *l = write_plain(s, value, &text) ? mnem__language_open(s) : NULL;
-    if (!l) return false;
-    const bool fine = mnem__language_next(l, true) && mnem__schema_put_multiples(s, of);
-    const bool is =
-        mnem__language_set_aside(l) && fine && mnem__language_has(l, text.bytes, text.length);
-    mnem__language_close(l);
-    return is;
+    divisor by;
+    int32_t state = 0;
+    if (!read_divisor(s, of, &by) || !write_plain(s, value, &text)) return false;
+    for (size_t i = *text.bytes == '-'; i < text.length && state != NONE; i++) {
+        const char byte = text.bytes[i];
+        state = next_of(&by, (uint32_t)state, byte == '.' ? 10 : (uint32_t)(byte - '0'));
+    }
+    return state != NONE && is_end(&by, (uint32_t)state);
 }

@@ -273,11 +273,16 @@ static bool add_multiples(mnem__schema *s, mnem__language *l, bool integer) {
     return true;
 }
 
+static const char too_large[] =
+    "\"multipleOf\" is too large for numbers of so many digits (up to 19 without bounds); set "
+    "\"minimum\" and \"maximum\" for fewer digits, or use a \"multipleOf\" that is smaller or ends "
+    "in zeros";
+
 static bool write_multiples(mnem__schema *s, bool integer) {
     bool any;
     mnem__language *l = mnem__language_open(s);
     if (!l) return false;
-    const bool fine = add_multiples(s, l, integer) && mnem__language_write(l, &any);
+    const bool fine = add_multiples(s, l, integer) && mnem__language_write(l, too_large, &any);
     mnem__language_close(l);
     return fine && mnem__schema_is_fine(s);
 }

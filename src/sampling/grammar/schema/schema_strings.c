@@ -258,13 +258,17 @@ bool mnem__schema_add_string(mnem__schema *s, mnem__language *l) {
     return add_string(s, l, SHORTER_MAX);
 }
 
+static const char too_large[] = "the patterns and lengths of one string are too large together; "
+                                "simplify them, or leave one out";
+
 /* *depth: the bytes up to which all of the automaton was written; UINT32_MAX: it was not begun. */
 static bool try_language(mnem__schema *s, uint32_t below, uint32_t *depth) {
     bool any;
     mnem__language *l = mnem__language_open(s);
     *depth = UINT32_MAX;
     if (!l) return false;
-    const bool begun = add_string(s, l, below), fine = begun && mnem__language_write(l, &any);
+    const bool begun = add_string(s, l, below),
+               fine = begun && mnem__language_write(l, too_large, &any);
     if (begun) *depth = mnem__language_depth(l);
     mnem__language_close(l);
     return fine && mnem__schema_is_fine(s);

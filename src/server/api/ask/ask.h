@@ -108,6 +108,7 @@ typedef struct ask_request {
     const char *ignored[ASK_IGNORED]; /* fields that the response says aren't supported */
     int32_t ignored_count;
 
+    float *adapter_scales; /* of all adapters; NULL: as the server's options say */
     bool no_sharing;
     const char *salt; /* "" for none */
     int32_t priority;

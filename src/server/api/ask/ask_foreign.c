@@ -35,7 +35,6 @@ static const struct {
     /* llama.cpp */
     {"chat_template", REFUSED, "--template FILE of mnem serve sets the chat template"},
     {"image_data", REFUSED, "send text only"},
-    {"lora", REFUSED, "mnem serve --lora FILE adds an adapter for all requests"},
     {"mirostat", REFUSED, "use 'temperature', 'top_p' or 'min_p'"},
     {"n_indent", REFUSED, "leave it out"},
     {"t_max_predict_ms", REFUSED, "use 'max_tokens'"},

@@ -176,6 +176,16 @@ static bool read_thinking(ask_reader *r) {
     return true;
 }
 
+/* A schema, under its name of today or the beta's. */
+static bool read_output(ask_reader *r) {
+    const json_t *config = api_get(r->root, "output_config"),
+                 *format = config ? api_get(config, "format") : NULL,
+                 *beta = api_get(r->root, "output_format");
+    if (config && api_get(config, "effort")) ask_ignore(r, "output_config.effort");
+    return (!format || ask_read_format(r, format, "output_config.format")) &&
+           (!beta || ask_read_format(r, beta, "output_format"));
+}
+
 bool ask_read_messages(ask_reader *r) {
     if (!api_get(r->root, "max_tokens") && !r->ask->counted)
         return api_refuse(
@@ -183,6 +193,6 @@ bool ask_read_messages(ask_reader *r) {
             "'max_tokens' is missing: set it to the most tokens that the answer may have");
     r->ask->n = 1;
     return read_turns(r) && ask_read_tokens(r, "max_tokens") &&
-           ask_read_stop(r, "stop_sequences") && ask_read_limit(r) && read_tools(r) &&
-           read_choice(r) && ask_read_arguments(r) && read_thinking(r);
+           ask_read_stop(r, "stop_sequences") && ask_read_limit(r) && read_output(r) &&
+           read_tools(r) && read_choice(r) && ask_read_arguments(r) && read_thinking(r);
 }

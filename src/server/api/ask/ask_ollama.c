@@ -18,6 +18,7 @@ static bool is_one_of(const char *name, const char *const *names) {
 /* How Ollama runs a model: nothing of these changes an answer. */
 static const char *const of_runner[] = {"num_keep",
                                         "num_batch",
+                                        "draft_num_predict",
                                         "num_gpu",
                                         "main_gpu",
                                         "num_thread",
@@ -130,7 +131,7 @@ static bool read_both(ask_reader *r) {
 
 /* ---- /api/chat ---- */
 
-/* What Ollama has beside the members of other protocols' messages. */
+/* What Ollama has beside the members of other protocols' messages; content may be absent. */
 static bool read_message(ask_reader *r, json_t *message, size_t index) {
     json_t *tool = api_get(message, "tool_name");
     char param[96];
@@ -140,6 +141,8 @@ static bool read_message(ask_reader *r, json_t *message, size_t index) {
                           "'%s' has images, which this server does not support: send text only",
                           param);
     if (json_is_string(tool) && !api_get(message, "name")) json_object_set(message, "name", tool);
+    if (json_is_object(message) && !api_get(message, "content"))
+        json_object_set_new(message, "content", json_string(""));
     return true;
 }
 

@@ -158,6 +158,8 @@ mnem_status api_slots_open(api *a) {
 
 void api_slots_close(api *a) {
     if (a->slot && !a->options.model_count) api_served_close(a->slot->served);
+    for (int32_t i = 0; a->slot && i < a->slots; i++)
+        api_free(&a->memory, a->slot[i].adapter_scales);
     free(a->slot);
     free(a->names);
 }
@@ -178,7 +180,9 @@ const char *api_state_text(api_model_state state) {
 void api_want(api *a, api_slot *slot) {
     const api_model_calls *calls = &a->options.model_calls;
     const int64_t since = slot->use.waiting_since_ms;
+    if (slot->use.state == API_MODEL_LEAVING) slot->again = true;
     if (slot->use.state != API_MODEL_UNLOADED) return;
+    slot->again = false;
     set_state(a, slot, API_MODEL_LOADING);
     if (calls->on_want) calls->on_want(calls->context, slot->index, since ? since : api_clock_ms());
 }
@@ -200,9 +204,10 @@ void api_keep(api *a, api_slot *slot, int64_t seconds) {
     if (calls->on_keep) calls->on_keep(calls->context, slot->index, seconds);
 }
 
-void api_model_know(api *a, int32_t index, const api_served *served, uint64_t least_bytes,
-                    uint64_t bytes) {
+void api_model_know(api *a, int32_t index, const api_served *served, int32_t context,
+                    uint64_t least_bytes, uint64_t bytes) {
     api_slot *slot = a->slot + index;
+    if (context) slot->listing.context = context;
     slot->listing.least_bytes = least_bytes;
     slot->listing.bytes = bytes;
     if (served) note_file(slot, served);
@@ -239,13 +244,14 @@ bool api_model_end(api *a, int32_t index) {
     slot->served = NULL;
     slot->keep_seconds = 0;
     set_state(a, slot, API_MODEL_UNLOADED);
-    if (slot->use.waiting) api_want(a, slot);
+    if (slot->use.waiting || slot->again) api_want(a, slot);
     return true;
 }
 
 void api_model_stay(api *a, int32_t index) {
     api_slot *slot = a->slot + index;
     if (slot->use.state != API_MODEL_LEAVING) return;
+    slot->again = false;
     set_state(a, slot, API_MODEL_LOADED);
     api_unpark(a, slot);
 }
@@ -257,6 +263,21 @@ void api_model_refuse(api *a, int32_t index, int status, const char *code, const
     snprintf(slot->failure, sizeof slot->failure, "%s", text);
     if (slot->use.state == API_MODEL_LOADING) set_state(a, slot, API_MODEL_UNLOADED);
     api_parked_fail(a, slot, &error);
+}
+
+bool api_model_view_get(const api *a, int32_t index, api_model_view *view) {
+    if (index >= a->slots) return false;
+    const api_slot *slot = a->slot + index;
+    const api_served *s = slot->served;
+    *view = (api_model_view){.name = slot->listing.name,
+                             .state = slot->use.state,
+                             .pin = slot->listing.pin,
+                             .bytes = slot->listing.bytes,
+                             .context = s ? s->model.context : slot->listing.context,
+                             .requests = slot->use.requests,
+                             .waiting = slot->use.waiting,
+                             .scheduler = s ? s->scheduler : NULL};
+    return true;
 }
 
 void api_model_use_get(api *a, int32_t index, api_model_use *use) {

@@ -17,12 +17,15 @@ static bool is_name(const char *listed, const char *name) {
     return !name[n] || strcmp(name + n, tag) == 0;
 }
 
-api_slot *api_find_model(const api *a, const char *name) {
-    if (!api_has_several(a) && (!a->options.strict_model || !name)) return a->slot;
-    if (!name) return a->slots == 1 ? a->slot : NULL;
+api_slot *api_listed(const api *a, const char *name) {
     for (int32_t i = 0; i < a->slots; i++)
         if (is_name(a->slot[i].listing.name, name)) return a->slot + i;
     return NULL;
+}
+
+api_slot *api_find_model(const api *a, const char *name) {
+    if (a->slots == 1 && (!a->options.strict_model || !name)) return a->slot;
+    return name ? api_listed(a, name) : NULL;
 }
 
 /* As many names as there is room for, behind what the message says. */
@@ -105,6 +108,13 @@ bool api_query_get(const char *query, const char *name, char *out, size_t room) 
         query += length + (query[length] == '&');
     }
     return false;
+}
+
+int32_t api_model_of_query(const api *a, const char *query) {
+    char name[API_MODEL_NAME + 8];
+    const bool named = api_query_get(query, "model", name, sizeof name);
+    const api_slot *slot = named ? api_find_model(a, name) : NULL;
+    return slot ? slot->index : 0;
 }
 
 bool api_pick_query(api *a, http_exchange *exchange, const http_request *http, api_slot **slot,

@@ -132,10 +132,12 @@ static unsigned long long nanoseconds(double ms) {
     return ms > 0 ? (unsigned long long)(1e6 * ms) : 0;
 }
 
-/* A prompt's time is up to the first token, with any wait for its turn. */
+/* A prompt's time is up to the first token, with any wait for its turn. Clients divide by that of
+ * the tokens, which is none of an answer of one: so it is 1 at least. */
 static void put_times(const tell_choice *c) {
     const tell *t = c->tell;
     const bool any = c->tokens > 0;
+    const unsigned long long eval = nanoseconds(any ? c->last_ms - c->first_ms : 0);
     api_format(&c->tell->out,
                ",\"done\":true,\"done_reason\":\"%s\",\"total_duration\":%llu,\"load_duration\":0,"
                "\"prompt_eval_count\":%d,\"prompt_eval_duration\":%llu,\"eval_count\":%d,"
@@ -143,7 +145,7 @@ static void put_times(const tell_choice *c) {
                c->finish == TELL_LENGTH ? "length" : "stop",
                nanoseconds(tell_now_ms() - t->begin_ms), t->prompt_tokens,
                nanoseconds(any ? c->first_ms - t->begin_ms : 0), c->tokens,
-               nanoseconds(any ? c->last_ms - c->first_ms : 0));
+               any && !eval ? 1 : eval);
 }
 
 static void put_last(tell_choice *c) {

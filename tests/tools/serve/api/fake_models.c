@@ -27,18 +27,15 @@ static void on_keep(void *context, int32_t index, int64_t seconds) {
 }
 
 void fake_models_open(const api_options *options, fake_models *fake) {
-    static const char path[] = MNEM_TEST_DATA "/../../models/mnem-kjv-5m-q8_0.gguf";
+    static const char path[] = FAKE_MODEL;
     static const api_listing listings[FAKE_MODELS] = {
         {.name = "first", .path = path, .file_bytes = 1000, .idle_seconds = 60},
         {.name = "second", .path = path, .file_bytes = 2000, .context = 128},
         {.name = "third", .path = path, .file_bytes = 3000, .pin = true, .least_bytes = 4096}};
     fake_serve *f = &fake->serve;
     api_options o = *options;
-    *fake = (fake_models){.serve = {.context = 256, .end_after = true, .key = -1}};
-    CHECK(mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = 256 << 20}, &f->ledger) ==
-          MNEM_OK);
-    CHECK(mnem_model_open(path, &f->model) == MNEM_OK);
-    CHECK(mnem_tokenizer_create(f->model, &f->tokenizer) == MNEM_OK);
+    *fake = (fake_models){0};
+    fake_make(256, f);
     o.ledger = f->ledger;
     o.models = listings;
     o.model_count = FAKE_MODELS;
@@ -91,20 +88,10 @@ void fake_run(fake_models *fake) {
 }
 
 void fake_models_close(fake_models *fake) {
-    fake_serve *f = &fake->serve;
-    fake_leave(f);
-    while (fake_step(f)) {
-    }
-    api_destroy(f->api);
+    fake_end(&fake->serve);
     for (int32_t i = 0; i < FAKE_MODELS; i++) {
         api_served_close(fake->model[i].served);
         mnem_tokenizer_destroy(fake->model[i].tokenizer);
     }
-    for (int i = 0; i < FAKE_REQUESTS; i++) free(f->request[i].prompt);
-    free(f->answer.body);
-    free(f->script_text);
-    free(f->script);
-    mnem_tokenizer_destroy(f->tokenizer);
-    mnem_model_close(f->model);
-    mnem_ledger_destroy(f->ledger);
+    fake_drop(&fake->serve);
 }

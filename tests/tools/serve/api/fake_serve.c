@@ -225,6 +225,12 @@ int32_t mnem_scheduler_slots_get(const mnem_scheduler *s, mnem_scheduler_slot *s
     return 2;
 }
 
+/* None: it has no adapters. */
+mnem_engine *mnem_scheduler_engine(const mnem_scheduler *s) {
+    (void)s;
+    return NULL;
+}
+
 void mnem_scheduler_stats_get(const mnem_scheduler *s, mnem_scheduler_stats *stats) {
     (void)s;
     *stats = (mnem_scheduler_stats){
@@ -468,14 +474,17 @@ void fake_open(const api_options *options, fake_serve *fake) {
     fake_open_with(options, 256, fake);
 }
 
-void fake_open_with(const api_options *options, int32_t context, fake_serve *fake) {
-    static const char path[] = MNEM_TEST_DATA "/../../models/mnem-kjv-5m-q8_0.gguf";
-    api_options o = *options;
+void fake_make(int32_t context, fake_serve *fake) {
     *fake = (fake_serve){.context = context, .end_after = true, .key = -1};
     CHECK(mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = 256 << 20}, &fake->ledger) ==
           MNEM_OK);
-    CHECK(mnem_model_open(path, &fake->model) == MNEM_OK);
+    CHECK(mnem_model_open(FAKE_MODEL, &fake->model) == MNEM_OK);
     CHECK(mnem_tokenizer_create(fake->model, &fake->tokenizer) == MNEM_OK);
+}
+
+void fake_open_with(const api_options *options, int32_t context, fake_serve *fake) {
+    api_options o = *options;
+    fake_make(context, fake);
     o.ledger = fake->ledger;
     o.model = fake->model;
     o.tokenizer = fake->tokenizer;
@@ -485,11 +494,14 @@ void fake_open_with(const api_options *options, int32_t context, fake_serve *fak
     api_begin(fake->api, &server, &scheduler, fake->context);
 }
 
-void fake_close(fake_serve *fake) {
+void fake_end(fake_serve *fake) {
     fake_leave(fake);
     while (fake_step(fake)) {
     }
     api_destroy(fake->api);
+}
+
+void fake_drop(fake_serve *fake) {
     for (int i = 0; i < FAKE_REQUESTS; i++) free(fake->request[i].prompt);
     free(fake->answer.body);
     free(fake->script_text);
@@ -497,4 +509,9 @@ void fake_close(fake_serve *fake) {
     mnem_tokenizer_destroy(fake->tokenizer);
     mnem_model_close(fake->model);
     mnem_ledger_destroy(fake->ledger);
+}
+
+void fake_close(fake_serve *fake) {
+    fake_end(fake);
+    fake_drop(fake);
 }

@@ -77,6 +77,12 @@ void fake_open(const api_options *options, fake_serve *fake);
 /* The same with a context of so many tokens, not 256. */
 void fake_open_with(const api_options *options, int32_t context, fake_serve *fake);
 void fake_close(fake_serve *fake);
+/* The parts of both, around the life of an API: ledger, model and tokenizer are there; all requests
+ * end, and the API; what fake_make made is gone. */
+#define FAKE_MODEL MNEM_TEST_DATA "/../../models/mnem-kjv-5m-q8_0.gguf"
+void fake_make(int32_t context, fake_serve *fake);
+void fake_end(fake_serve *fake);
+void fake_drop(fake_serve *fake);
 /* Sends a request, and runs until it is answered; the answer is the next one's later. */
 const fake_answer *fake_send(fake_serve *fake, const char *method, const char *path,
                              const char *body, size_t bytes);

@@ -1,17 +1,12 @@
 /* test_api_calls.c: how models write calls: each format comes out as one name and one object, whole
  * and in a stream, and nothing that its grammar refuses is said. */
-#include "kit/kit.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "server/api/calls/call_parser.h"
-#include "tools/serve/api/fake_serve.h"
+#include "tools/serve/kit/fake_test.h"
 
-static fake_serve fake;
 static const char path[] = "/v1/chat/completions";
 
 #define HEAD "{% for t in tools or [] %}{{ t.function.name }};{% endfor %}"
@@ -34,18 +29,6 @@ static const char glm[] = "{# <tool_call> <arg_key> #}" HEAD BODY;
 
 static void open_with(const char *template) {
     fake_open(&(api_options){.template = fake_text(template)}, &fake);
-}
-
-static int close_fake(void **state) {
-    (void)state;
-    fake_close(&fake);
-    return 0;
-}
-
-static bool has(const char *text) {
-    if (strstr(fake.answer.body, text)) return true;
-    print_message("no %s in\n%s\n", text, fake.answer.body);
-    return false;
 }
 
 /* The calls of a whole answer, "name arguments;" each; arguments have to be an object. */
@@ -98,7 +81,7 @@ static void assert_objects(const char *want, const char *member) {
         assert_non_null(arguments);
         *arguments++ = 0;
         snprintf(text, sizeof text, "\"name\":\"%s\",\"%s\":%s}", call, member, arguments);
-        assert_true(has(text));
+        assert_true(fake_has(text));
     }
 }
 
@@ -124,7 +107,7 @@ static void assert_calls(const char *say, const char *want) {
     assert_int_equal(fake_post(&fake, path, CHAT TOOLS "}")->status, 200);
     calls_of_body(got);
     assert_string_equal(got, want);
-    if (*want) assert_true(has("\"finish_reason\":\"tool_calls\""));
+    if (*want) assert_true(fake_has("\"finish_reason\":\"tool_calls\""));
     assert_int_equal(fake_post(&fake, path, CHAT TOOLS ",\"stream\":true}")->status, 200);
     calls_of_stream(got);
     assert_string_equal(got, want);
@@ -140,10 +123,10 @@ static void mistral_lists_become_calls(void **state) {
         "So: [TOOL_CALLS][{\"name\": \"put\", \"arguments\": {\"text\": \"[{}]\", \"n\": 4}"
         ", \"id\": \"abcdefghi\"}, {\"name\": \"stop\", \"arguments\": {}}]",
         "put {\"text\": \"[{}]\", \"n\": 4};stop {};");
-    assert_true(has("\"content\":\"So"));
+    assert_true(fake_has("\"content\":\"So"));
     assert_calls("[Not a call]", "");
     fake_post(&fake, path, CHAT TOOLS "}");
-    assert_true(has("\"content\":\"[Not a call]\""));
+    assert_true(fake_has("\"content\":\"[Not a call]\""));
 }
 
 static void names_before_their_arguments_become_calls(void **state) {
@@ -167,7 +150,7 @@ static void coder_xml_becomes_calls(void **state) {
                  "put {\"text\": \"3\", \"unit\": \"C\", \"all\": [\"</parameter>\", \"b\"]};"
                  "stop {};");
     fake_post(&fake, path, CHAT TOOLS "}");
-    assert_true(has("\"content\":\"Well.\""));
+    assert_true(fake_has("\"content\":\"Well.\""));
     assert_calls("<tool_call>\n<function=put>\n<parameter=text>\n\n\n</parameter>\n</function>\n"
                  "</tool_call>",
                  "put {\"text\": \"\\n\"};");
@@ -218,10 +201,10 @@ static void ids_of_9_letters_are_what_mistral_takes(void **state) {
               "\"tool_call_id\":\"abcdefghi\",\"content\":\"c\"}]}");
     assert_int_equal(fake.answer.status, 200);
     const char *id = strstr(fake.answer.body, ":{}") - 9;
-    assert_true(strstr(fake.answer.body, "call_") == NULL && has("(abcdefghi)"));
+    assert_true(strstr(fake.answer.body, "call_") == NULL && fake_has("(abcdefghi)"));
     char result[16];
     snprintf(result, sizeof result, "b(%.9s)", id);
-    assert_true(has(result));
+    assert_true(fake_has(result));
 }
 
 /* ---- the parser alone: any bytes, in any pieces ---- */
@@ -282,12 +265,12 @@ static void pieces_of_any_size_say_the_same(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(mistral_lists_become_calls, close_fake),
-        cmocka_unit_test_teardown(names_before_their_arguments_become_calls, close_fake),
-        cmocka_unit_test_teardown(coder_xml_becomes_calls, close_fake),
-        cmocka_unit_test_teardown(glm_keys_become_calls, close_fake),
-        cmocka_unit_test_teardown(a_required_call_parses_in_every_format, close_fake),
-        cmocka_unit_test_teardown(ids_of_9_letters_are_what_mistral_takes, close_fake),
+        cmocka_unit_test_teardown(mistral_lists_become_calls, fake_teardown),
+        cmocka_unit_test_teardown(names_before_their_arguments_become_calls, fake_teardown),
+        cmocka_unit_test_teardown(coder_xml_becomes_calls, fake_teardown),
+        cmocka_unit_test_teardown(glm_keys_become_calls, fake_teardown),
+        cmocka_unit_test_teardown(a_required_call_parses_in_every_format, fake_teardown),
+        cmocka_unit_test_teardown(ids_of_9_letters_are_what_mistral_takes, fake_teardown),
         cmocka_unit_test(pieces_of_any_size_say_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,7 @@
 /* test_api_chat.c: chat completions, from a body to the bytes of an answer. */
-#include "kit/kit.h"
-
 #include <string.h>
 
-#include "tools/serve/api/fake_serve.h"
-
-static fake_serve fake;
+#include "tools/serve/kit/fake_test.h"
 
 static int open_chat(void **state) {
     (void)state;
@@ -13,20 +9,8 @@ static int open_chat(void **state) {
     return 0;
 }
 
-static int close_chat(void **state) {
-    (void)state;
-    fake_close(&fake);
-    return 0;
-}
-
 static const char hi[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}";
 static const char path[] = "/v1/chat/completions";
-
-static bool has(const char *text) {
-    if (strstr(fake.answer.body, text)) return true;
-    print_message("%s\n", fake.answer.body);
-    return false;
-}
 
 static void an_answer_is_whole(void **state) {
     (void)state;
@@ -34,9 +18,9 @@ static void an_answer_is_whole(void **state) {
     const fake_answer *answer = fake_post(&fake, path, hi);
     assert_int_equal(answer->status, 200);
     assert_string_equal(answer->type, "application/json");
-    assert_true(has("\"message\":{\"role\":\"assistant\",\"content\":\"In the beginning\"}"));
-    assert_true(has("\"finish_reason\":\"stop\""));
-    assert_true(has("\"object\":\"chat.completion\",\"created\":"));
+    assert_true(fake_has("\"message\":{\"role\":\"assistant\",\"content\":\"In the beginning\"}"));
+    assert_true(fake_has("\"finish_reason\":\"stop\""));
+    assert_true(fake_has("\"object\":\"chat.completion\",\"created\":"));
 }
 
 static void a_stream_has_the_role_once_and_ends_with_done(void **state) {
@@ -51,8 +35,8 @@ static void a_stream_has_the_role_once_and_ends_with_done(void **state) {
     const char *role = strstr(answer->body, "\"role\":\"assistant\"");
     assert_non_null(role);
     assert_null(strstr(role + 1, "\"role\""));
-    assert_true(has("\"delta\":{},\"logprobs\":null,\"finish_reason\":\"stop\"}]"));
-    assert_true(has("\"choices\":[],\"usage\":{\"prompt_tokens\":"));
+    assert_true(fake_has("\"delta\":{},\"logprobs\":null,\"finish_reason\":\"stop\"}]"));
+    assert_true(fake_has("\"choices\":[],\"usage\":{\"prompt_tokens\":"));
     assert_string_equal(answer->body + answer->bytes - 14, "data: [DONE]\n\n");
     assert_null(strchr(answer->body, '\r'));
 }
@@ -82,9 +66,9 @@ static void the_seed_of_the_server_is_that_of_requests_without_one(void **state)
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_seed_of_the_server_is_that_of_requests_without_one),
-        cmocka_unit_test_setup_teardown(an_answer_is_whole, open_chat, close_chat),
+        cmocka_unit_test_setup_teardown(an_answer_is_whole, open_chat, fake_teardown),
         cmocka_unit_test_setup_teardown(a_stream_has_the_role_once_and_ends_with_done, open_chat,
-                                        close_chat),
+                                        fake_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

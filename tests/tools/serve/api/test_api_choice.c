@@ -1,13 +1,10 @@
 /* test_api_choice.c: which tools are called, and how often; that no call is cut; how many tokens an
  * answer may have. */
-#include "kit/kit.h"
-
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/serve/api/fake_serve.h"
+#include "tools/serve/kit/fake_test.h"
 
-static fake_serve fake;
 static const char chat[] = "/v1/chat/completions", messages[] = "/v1/messages",
                   responses[] = "/v1/responses";
 static const char template[] = "{# <tool_call> #}{% for t in tools or [] %}{{ t.function.name }};"
@@ -17,22 +14,6 @@ static int open_fake(void **state) {
     (void)state;
     fake_open_with(&(api_options){.template = fake_text(template)}, 600, &fake);
     return 0;
-}
-
-static int close_fake(void **state) {
-    (void)state;
-    fake_close(&fake);
-    return 0;
-}
-
-static int count(const char *text) {
-    int n = 0;
-    for (const char *at = fake.answer.body; (at = strstr(at, text)); at++) n++;
-    return n;
-}
-
-static void assert_has(const char *text) {
-    if (!count(text)) fail_msg("no %s in\n%s", text, fake.answer.body);
 }
 
 #define SCHEMA                                                                                     \
@@ -73,8 +54,8 @@ static void a_required_call_is_one_where_nobody_asks_for_more(void **state) {
     fake.end_after = true;
     for (size_t i = 0; i < sizeof required / sizeof *required; i++) {
         assert_int_equal(fake_post(&fake, required[i].path, required[i].body)->status, 200);
-        const int calls =
-            count("\"call_id\":") + count("\"type\":\"tool_use\"") + count("\"type\":\"function\"");
+        const int calls = fake_count("\"call_id\":") + fake_count("\"type\":\"tool_use\"") +
+                          fake_count("\"type\":\"function\"");
         if (calls != required[i].calls) fail_msg("%s: %s", required[i].body, fake.answer.body);
     }
 }
@@ -100,17 +81,18 @@ static void a_call_that_does_not_fit_is_an_error(void **state) {
             snprintf(body, sizeof body, "%s,\"stream\":%s}", rows[i].body,
                      stream ? "true" : "false");
             fake_post(&fake, rows[i].path, body);
-            assert_has("\"code\":\"tool_call_cut\"");
+            assert_true(fake_has("\"code\":\"tool_call_cut\""));
             snprintf(body, sizeof body, "\"param\":\"%s\"", rows[i].param);
-            assert_has(body);
-            assert_int_equal(count("\"finish_reason\":\"length\"") + count("message_stop") +
-                                 count("response.incomplete") + count("[DONE]"),
+            assert_true(fake_has(body));
+            assert_int_equal(fake_count("\"finish_reason\":\"length\"") +
+                                 fake_count("message_stop") + fake_count("response.incomplete") +
+                                 fake_count("[DONE]"),
                              0);
             if (!stream) assert_int_equal(fake.answer.status, 400);
         }
     fake.say = "So it is, and so it was";
     assert_int_equal(fake_post(&fake, chat, CHAT ",\"max_tokens\":4}")->status, 200);
-    assert_has("\"finish_reason\":\"length\"");
+    assert_true(fake_has("\"finish_reason\":\"length\""));
 }
 
 /* Tokens that end between the object and its last mark. */
@@ -124,13 +106,13 @@ static void a_whole_call_without_its_mark_is_one(void **state) {
                  tokens);
         fake_post(&fake, chat, body);
         if (fake.answer.status == 400) {
-            assert_has("tool_call_cut");
+            assert_true(fake_has("tool_call_cut"));
             assert_int_equal(whole, 0);
             continue;
         }
         whole++;
-        assert_has("\"arguments\":\"{\\\"a\\\":\\\"x\\\"}\"");
-        assert_has("\"finish_reason\":\"tool_calls\"");
+        assert_true(fake_has("\"arguments\":\"{\\\"a\\\":\\\"x\\\"}\""));
+        assert_true(fake_has("\"finish_reason\":\"tool_calls\""));
     }
     assert_true(whole > 0 && whole < 52);
 }
@@ -141,10 +123,10 @@ static void stop_strings_cut_no_call(void **state) {
     fake.end_after = true;
     fake_post(&fake, chat, CHAT ",\"stop\":[\"arg\",\"x\"]}");
     assert_int_equal(fake.answer.status, 200);
-    assert_has("\"arguments\":\"{\\\"a\\\":\\\"x\\\"}\"");
+    assert_true(fake_has("\"arguments\":\"{\\\"a\\\":\\\"x\\\"}\""));
     fake_post(&fake, chat, CHAT ",\"stop\":[\"ell\"]}");
-    assert_has("\"content\":\"W\"");
-    assert_has("\"finish_reason\":\"stop\"");
+    assert_true(fake_has("\"content\":\"W\""));
+    assert_true(fake_has("\"finish_reason\":\"stop\""));
 }
 
 static void allowed_tools_are_those_that_are_called(void **state) {
@@ -165,11 +147,11 @@ static void allowed_tools_are_those_that_are_called(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         fake.say = CALL("h");
         assert_int_equal(fake_post(&fake, rows[i].path, rows[i].body)->status, 200);
-        assert_has("\"name\":\"h\"");
+        assert_true(fake_has("\"name\":\"h\""));
         const int32_t all = fake.request[0].request.prompt_tokens;
         fake.say = "<tool_call>{\"name\": \"f\""; /* which isn't allowed */
         fake_post(&fake, rows[i].path, rows[i].body);
-        assert_int_equal(count("\"name\":\"f\""), 0);
+        assert_int_equal(fake_count("\"name\":\"f\""), 0);
         fake_post(&fake, chat, CHAT ",\"max_tokens\":3}");
         assert_int_equal(fake.request[0].request.prompt_tokens, all); /* all are shown */
     }
@@ -178,7 +160,7 @@ static void allowed_tools_are_those_that_are_called(void **state) {
     fake_post(&fake, chat,
               CHAT ",\"tool_choice\":{\"type\":\"allowed_tools\",\"allowed_tools\":{"
                    "\"mode\":\"auto\",\"tools\":[{\"function\":{\"name\":\"g\"}}]}}}");
-    assert_has("\"content\":\"No.\"");
+    assert_true(fake_has("\"content\":\"No.\""));
     static const char *const wrong[] = {"{\"mode\":\"auto\",\"tools\":[]}",
                                         "{\"mode\":\"auto\",\"tools\":[{\"name\":\"z\"}]}",
                                         "{\"mode\":\"auto\",\"tools\":[5]}", "{\"mode\":\"auto\"}",
@@ -189,7 +171,7 @@ static void allowed_tools_are_those_that_are_called(void **state) {
                  CHAT ",\"tool_choice\":{\"type\":\"allowed_tools\",\"allowed_tools\":%s}}",
                  wrong[i]);
         assert_int_equal(fake_post(&fake, chat, body)->status, 400);
-        assert_has("\"param\":\"tool_choice.");
+        assert_true(fake_has("\"param\":\"tool_choice."));
     }
 }
 
@@ -214,7 +196,7 @@ static void any_number_of_tokens_may_be_asked_for(void **state) {
     fake_post(&fake, chat,
               "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"max_tokens\":0}");
     assert_int_equal(fake.answer.status, 400);
-    assert_has("\"param\":\"max_tokens\"");
+    assert_true(fake_has("\"param\":\"max_tokens\""));
     fake_post(&fake, "/completion", "{\"prompt\":\"Hi\",\"n_predict\":-2}");
     assert_int_equal(fake.answer.status, 400);
 }
@@ -225,17 +207,17 @@ static void no_tokens_are_the_prompt_alone(void **state) {
     fake.say = "And so on.";
     fake_post(&fake, "/completion", "{\"prompt\":\"Hi there\",\"n_predict\":0,\"n_probs\":2}");
     assert_int_equal(fake.answer.status, 200);
-    assert_has("\"content\":\"\"");
-    assert_has("\"tokens_predicted\":0");
-    assert_has("\"stop_type\":\"limit\"");
-    assert_int_equal(count("\"tokens_evaluated\":0"), 0);
+    assert_true(fake_has("\"content\":\"\""));
+    assert_true(fake_has("\"tokens_predicted\":0"));
+    assert_true(fake_has("\"stop_type\":\"limit\""));
+    assert_int_equal(fake_count("\"tokens_evaluated\":0"), 0);
     fake_post(&fake, "/completion", "{\"prompt\":\"Hi there\",\"n_predict\":0,\"stream\":true}");
-    assert_has("\"content\":\"\"");
-    assert_int_equal(count("data: "), 1);
+    assert_true(fake_has("\"content\":\"\""));
+    assert_int_equal(fake_count("data: "), 1);
     fake_post(&fake, "/v1/completions", "{\"prompt\":\"Hi there\",\"max_tokens\":0}");
-    assert_has("\"text\":\"\"");
-    assert_has("\"completion_tokens\":0");
-    assert_has("\"finish_reason\":\"length\"");
+    assert_true(fake_has("\"text\":\"\""));
+    assert_true(fake_has("\"completion_tokens\":0"));
+    assert_true(fake_has("\"finish_reason\":\"length\""));
 }
 
 /* As in llama.cpp's /completion; OpenAI's format for chats has no ids. They are those of /tokenize;
@@ -257,19 +239,19 @@ static void logprobs_of_a_completion_have_the_ids_of_their_tokens(void **state) 
     fake_post(&fake, "/completion", "{\"prompt\":\"Hi\",\"n_probs\":2}");
     for (int i = 0; i < n; i++) {
         snprintf(wanted, sizeof wanted, "{\"id\":%d,\"token\":", ids[i]);
-        assert_has(wanted);
+        assert_true(fake_has(wanted));
         snprintf(wanted, sizeof wanted, "\"top_logprobs\":[{\"id\":%d,\"token\":", ids[i]);
-        assert_has(wanted);
+        assert_true(fake_has(wanted));
         snprintf(wanted, sizeof wanted, "},{\"id\":%d,\"token\":", ids[i] + 1);
-        assert_has(wanted);
+        assert_true(fake_has(wanted));
     }
     fake_post(&fake, "/v1/chat/completions",
               "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"logprobs\":true}");
-    assert_has("\"logprobs\":{\"content\":[{\"token\":");
+    assert_true(fake_has("\"logprobs\":{\"content\":[{\"token\":"));
 }
 
 int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, close_fake)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, fake_teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_required_call_is_one_where_nobody_asks_for_more),
         TEST(a_call_that_does_not_fit_is_an_error),

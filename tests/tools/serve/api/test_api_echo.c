@@ -2,7 +2,7 @@
  *
  * What logprobs should be is computed here: from the logits of a session over the same ids, by a
  * log-softmax in double. */
-#include "tools/serve/api/live_serve.h"
+#include "tools/serve/kit/live_serve.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -49,18 +49,6 @@ static int compute(void **state) {
     want.vocab = info.vocab;
     must(mnem_session_eval(o.session, want.ids, want.count, 0, expect, NULL));
     mnem_close(&o);
-    return 0;
-}
-
-static int open_live(void **state) {
-    (void)state;
-    live_open(&(api_options){0}, 4);
-    return 0;
-}
-
-static int close_live(void **state) {
-    (void)state;
-    live_close();
     return 0;
 }
 
@@ -211,10 +199,11 @@ static void an_answer_follows_its_prompt(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_prompt_comes_with_its_logprobs, open_live, close_live),
-        cmocka_unit_test_setup_teardown(ids_come_with_their_logprobs, open_live, close_live),
-        cmocka_unit_test_setup_teardown(an_end_has_an_entry, open_live, close_live),
-        cmocka_unit_test_setup_teardown(an_answer_follows_its_prompt, open_live, close_live),
+        cmocka_unit_test_setup_teardown(a_prompt_comes_with_its_logprobs, live_setup,
+                                        live_teardown),
+        cmocka_unit_test_setup_teardown(ids_come_with_their_logprobs, live_setup, live_teardown),
+        cmocka_unit_test_setup_teardown(an_end_has_an_entry, live_setup, live_teardown),
+        cmocka_unit_test_setup_teardown(an_answer_follows_its_prompt, live_setup, live_teardown),
     };
     return cmocka_run_group_tests(tests, compute, NULL);
 }

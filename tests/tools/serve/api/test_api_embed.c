@@ -1,13 +1,10 @@
 /* test_api_embed.c: /v1/embeddings: what is asked for, what is told, and who waits for whom. */
-#include "kit/kit.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/serve/api/fake_serve.h"
+#include "tools/serve/kit/fake_test.h"
 
-static fake_serve fake;
 static const char path[] = "/v1/embeddings";
 
 static int open_fake(void **state) {
@@ -16,49 +13,31 @@ static int open_fake(void **state) {
     return 0;
 }
 
-static int close_fake(void **state) {
-    (void)state;
-    fake_close(&fake);
-    return 0;
-}
-
-static bool has(const char *text) {
-    if (strstr(fake.answer.body, text)) return true;
-    print_message("no %s in\n%s\n", text, fake.answer.body);
-    return false;
-}
-
-static int count(const char *text) {
-    int n = 0;
-    for (const char *at = fake.answer.body; (at = strstr(at, text)); at++) n++;
-    return n;
-}
-
 static void lists_of_ids_and_texts_have_a_vector_each(void **state) {
     (void)state;
     assert_int_equal(fake_post(&fake, path, "{\"input\":[3,4]}")->status, 200);
-    assert_true(has("{\"object\":\"list\",\"data\":[{\"object\":\"embedding\",\"index\":0,"
-                    "\"embedding\":[3,4,3,4,"));
-    assert_true(has("\"model\":\"kjv\",\"usage\":{\"prompt_tokens\":2,\"total_tokens\":2}}"));
+    assert_true(fake_has("{\"object\":\"list\",\"data\":[{\"object\":\"embedding\",\"index\":0,"
+                         "\"embedding\":[3,4,3,4,"));
+    assert_true(fake_has("\"model\":\"kjv\",\"usage\":{\"prompt_tokens\":2,\"total_tokens\":2}}"));
     assert_int_equal(fake_post(&fake, path, "{\"input\":[[5],[6,7,8]]}")->status, 200);
-    assert_true(has("\"index\":0,\"embedding\":[5,5,5,5,"));
-    assert_true(has("\"index\":1,\"embedding\":[6,7,8,6,"));
-    assert_true(has("\"prompt_tokens\":4,"));
+    assert_true(fake_has("\"index\":0,\"embedding\":[5,5,5,5,"));
+    assert_true(fake_has("\"index\":1,\"embedding\":[6,7,8,6,"));
+    assert_true(fake_has("\"prompt_tokens\":4,"));
     assert_int_equal(fake_post(&fake, path, "{\"input\":\"God\"}")->status, 200);
-    assert_int_equal(count("\"embedding\":["), 1);
+    assert_int_equal(fake_count("\"embedding\":["), 1);
     assert_int_equal(fake_post(&fake, path, "{\"input\":[\"God\",\"said\",\"God\"]}")->status, 200);
-    assert_int_equal(count("\"embedding\":["), 3);
+    assert_int_equal(fake_count("\"embedding\":["), 3);
     assert_int_equal(fake.embeds, 7);
 }
 
 static void base64_is_of_floats_and_fewer_dimensions_have_a_length_of_1(void **state) {
     (void)state;
     fake_post(&fake, path, "{\"input\":[3,4],\"dimensions\":2}");
-    assert_true(has("\"embedding\":[0.600000024,0.800000012]}"));
+    assert_true(fake_has("\"embedding\":[0.600000024,0.800000012]}"));
     fake_post(&fake, path, "{\"input\":[1],\"dimensions\":1,\"encoding_format\":\"base64\"}");
-    assert_true(has("\"embedding\":\"AACAPw==\"}")); /* 1.0 */
+    assert_true(fake_has("\"embedding\":\"AACAPw==\"}")); /* 1.0 */
     fake_post(&fake, path, "{\"input\":[3,4],\"dimensions\":2,\"encoding_format\":\"base64\"}");
-    assert_true(has("\"embedding\":\"mpkZP83MTD8=\"}"));
+    assert_true(fake_has("\"embedding\":\"mpkZP83MTD8=\"}"));
 }
 
 static void what_can_not_be_done_is_named(void **state) {
@@ -92,12 +71,12 @@ static void what_can_not_be_done_is_named(void **state) {
         if (status != rows[i].status) print_message("%s\n", rows[i].body);
         assert_int_equal(status, rows[i].status);
         snprintf(param, sizeof param, "\"param\":%s", rows[i].param);
-        assert_true(has(param));
+        assert_true(fake_has(param));
     }
     fake_post(&fake, path, "{\"input\":[\"a\",\"\"]}");
-    assert_true(has("a text in 'input' is empty: send at least one character\""));
+    assert_true(fake_has("a text in 'input' is empty: send at least one character\""));
     fake_post(&fake, path, "{\"input\":[[]]}");
-    assert_true(has("an entry of 'input' has no tokens: send at least one token\""));
+    assert_true(fake_has("an entry of 'input' has no tokens: send at least one token\""));
     assert_int_equal(fake.embeds, 0);
 }
 
@@ -113,11 +92,11 @@ static void texts_beyond_the_context_and_too_many_are_400(void **state) {
     (void)state;
     char *body = many(256, "{\"input\":[", "1,", "1]}");
     assert_int_equal(fake_post(&fake, path, body)->status, 400);
-    assert_true(has("\"code\":\"context_length_exceeded\""));
+    assert_true(fake_has("\"code\":\"context_length_exceeded\""));
     free(body);
     body = many(2048, "{\"input\":[", "[1],", "[1]]}");
     assert_int_equal(fake_post(&fake, path, body)->status, 400);
-    assert_true(has("one request may have at most 2048"));
+    assert_true(fake_has("one request may have at most 2048"));
     free(body);
 }
 
@@ -144,7 +123,7 @@ static void a_model_without_pooling_says_what_to_do(void **state) {
     fake_close(&fake);
     fake_open(&(api_options){0}, &fake);
     assert_int_equal(fake_post(&fake, path, "{\"input\":\"a\"}")->status, 400);
-    assert_true(has("start the server with --pooling mean or --pooling last"));
+    assert_true(fake_has("start the server with --pooling mean or --pooling last"));
 }
 
 static void a_text_waits_for_pages(void **state) {
@@ -181,7 +160,7 @@ static void who_leaves_is_computed_no_more(void **state) {
     assert_int_equal(before.bytes_live, after.bytes_live);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, close_fake)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, fake_teardown)
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(lists_of_ids_and_texts_have_a_vector_each),

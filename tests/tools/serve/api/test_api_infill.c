@@ -1,15 +1,12 @@
 /* test_api_infill.c: holes between two texts, in three protocols; and what is refused of them. The
  * model that ships has no tokens for that: some of its others stand for them. */
-#include "kit/kit.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/api/api_private.h"
-#include "tools/serve/api/fake_serve.h"
+#include "tools/serve/kit/fake_test.h"
 
-static fake_serve fake;
 static const api_fim none = {-1, -1, -1, -1, -1, -1}, all = {3, 4, 5, 6, 7, 8};
 
 static int open_fake(void **state) {
@@ -18,37 +15,14 @@ static int open_fake(void **state) {
     return 0;
 }
 
-static int close_fake(void **state) {
-    (void)state;
-    fake_close(&fake);
-    return 0;
-}
-
-static bool has(const char *text) {
-    if (strstr(fake.answer.body, text)) return true;
-    print_message("no %s in\n%s\n", text, fake.answer.body);
-    return false;
+static const char *name_of(int32_t id) {
+    static const char *const names[] = {"<P>", "<S>", "<M>", "<X>", "<R>", "<F>"};
+    return id >= 3 && id <= 8 ? names[id - 3] : NULL;
 }
 
 /* The last prompt: its tokens for holes as letters, the others as text. */
 static const char *prompted(void) {
-    static const char letters[] = "PSMXRF";
-    static char text[4000];
-    size_t used = 0;
-    const fake_request *r = &fake.request[0];
-    for (int32_t i = 0; i < r->request.prompt_tokens; i++) {
-        const int32_t id = r->prompt[i];
-        const mnem_text piece = mnem_tokenizer_piece(fake.tokenizer, id, true);
-        assert_true(used + piece.length + 4 < sizeof text);
-        if (id >= 3 && id <= 8)
-            used += (size_t)sprintf(text + used, "<%c>", letters[id - 3]);
-        else {
-            memcpy(text + used, piece.bytes, piece.length);
-            used += piece.length;
-        }
-    }
-    text[used] = 0;
-    return text;
+    return fake_prompted_as(name_of);
 }
 
 static void post(const char *path, const char *body, const char *prompt) {
@@ -61,14 +35,14 @@ static void holes_become_prompts(void **state) {
     fake.api->slot->served->model.fim = all;
     fake.say = "God said";
     post("/v1/completions", "{\"prompt\":\"ab\",\"suffix\":\"cd\"}", "<P>ab<S>cd<M>");
-    assert_true(has("\"text\":\"God said\""));
+    assert_true(fake_has("\"text\":\"God said\""));
     assert_null(strstr(prompted(), "<R>"));
     post("/api/generate", "{\"prompt\":\"ab\",\"suffix\":\"cd\",\"stream\":false}",
          "<P>ab<S>cd<M>");
-    assert_true(has("\"response\":\"God said\""));
+    assert_true(fake_has("\"response\":\"God said\""));
     post("/infill", "{\"input_prefix\":\"ab\",\"input_suffix\":\"cd\",\"prompt\":\"ef\"}",
          "<R>myproject\n<F>filename\n<P>abef<S>cd<M>");
-    assert_true(has("\"content\":\"God said\"") && has("\"stop_type\":\"eos\""));
+    assert_true(fake_has("\"content\":\"God said\"") && fake_has("\"stop_type\":\"eos\""));
     post("/infill",
          "{\"input_prefix\":\"\",\"input_suffix\":\"\",\"n_predict\":1,\"input_extra\":[{\"text\":"
          "\"gh\",\"filename\":\"a.c\"},{\"text\":\"ij\"}]}",
@@ -103,7 +77,7 @@ static void a_token_around_holes_ends_the_answer(void **state) {
     fake.api->slot->served->model.fim = all;
     fake.api->slot->served->model.fim.pad = ids[n - 1];
     assert_int_equal(fake_post(&fake, "/infill", body)->status, 200);
-    assert_true(has("\"stop_type\":\"eos\""));
+    assert_true(fake_has("\"stop_type\":\"eos\""));
     assert_null(strstr(fake.answer.body, "said"));
 }
 
@@ -122,7 +96,7 @@ static char *long_body(const char *format, int prefix, int suffix) {
     return body;
 }
 
-static int count(const char *text, char letter) {
+static int letters_in(const char *text, char letter) {
     int n = 0;
     for (; *text; text++) n += *text == letter;
     return n;
@@ -145,12 +119,12 @@ static void what_does_not_fit_is_cut_or_refused(void **state) {
         assert_non_null(strstr(said, "<S>"));
         assert_non_null(strstr(said, "<M>"));
         assert_null(strstr(said, "myproject"));
-        assert_true(count(said, 'x') >= (rows[i][0] > 3 ? 60 : 3));
-        assert_true(count(said, 'y') >= (rows[i][1] > 3 ? 15 : 3));
+        assert_true(letters_in(said, 'x') >= (rows[i][0] > 3 ? 60 : 3));
+        assert_true(letters_in(said, 'y') >= (rows[i][1] > 3 ? 15 : 3));
         free(body);
         body = long_body(text, rows[i][0], rows[i][1]);
         assert_int_equal(fake_post(&fake, "/v1/completions", body)->status, 400);
-        assert_true(has("context_length_exceeded"));
+        assert_true(fake_has("context_length_exceeded"));
         free(body);
     }
 }
@@ -188,7 +162,7 @@ static void what_is_no_hole_is_refused(void **state) {
     fake.api->slot->served->model.fim = none;
     assert_int_equal(
         fake_post(&fake, "/api/generate", "{\"prompt\":\"a\",\"suffix\":\"b\"}")->status, 400);
-    assert_true(has("{\"error\":\"'suffix' is not supported: the vocabulary of this model"));
+    assert_true(fake_has("{\"error\":\"'suffix' is not supported: the vocabulary of this model"));
 }
 
 /* ---- /v1/messages/count_tokens ---- */
@@ -213,7 +187,19 @@ static void tokens_of_messages_are_counted(void **state) {
     assert_true(atoi(fake.answer.body + strlen("{\"input_tokens\":")) > 600);
     free(body);
     assert_int_equal(fake_post(&fake, path, "{\"messages\":[]}")->status, 400);
-    assert_true(has("{\"type\":\"error\",\"error\":{\"message\":\"'messages' is an empty list"));
+    assert_true(
+        fake_has("{\"type\":\"error\",\"error\":{\"message\":\"'messages' is an empty list"));
+}
+
+/* An editor asks for holes where Ollama's template has a word for the text behind one. */
+static void the_template_says_that_holes_are_filled(void **state) {
+    (void)state;
+    for (int fills = 0; fills < 2; fills++) {
+        fake.api->slot->listing.known.fills = fills;
+        assert_int_equal(fake_post(&fake, "/api/show", "{}")->status, 200);
+        assert_int_equal(strstr(fake.answer.body, "\"insert\"") != NULL, fills);
+        assert_int_equal(strstr(fake.answer.body, "\"{# .Suffix #}") != NULL, fills);
+    }
 }
 
 int main(void) {
@@ -224,6 +210,7 @@ int main(void) {
         cmocka_unit_test(what_does_not_fit_is_cut_or_refused),
         cmocka_unit_test(what_is_no_hole_is_refused),
         cmocka_unit_test(tokens_of_messages_are_counted),
+        cmocka_unit_test(the_template_says_that_holes_are_filled),
     };
-    return cmocka_run_group_tests(tests, open_fake, close_fake);
+    return cmocka_run_group_tests(tests, open_fake, fake_teardown);
 }

@@ -1,5 +1,5 @@
 /* test_api_live.c: answers of the model that ships, over real sockets. */
-#include "tools/serve/api/live_serve.h"
+#include "tools/serve/kit/live_serve.h"
 
 #include <jansson.h>
 #include <stdio.h>
@@ -9,18 +9,6 @@
 #include <unistd.h>
 
 static char out[LIVE_ANSWER], other[LIVE_ANSWER];
-
-static int open_live(void **state) {
-    (void)state;
-    live_open(&(api_options){0}, 4);
-    return 0;
-}
-
-static int close_live(void **state) {
-    (void)state;
-    live_close();
-    return 0;
-}
 
 static bool has(const char *text) {
     if (strstr(out, text)) return true;
@@ -218,7 +206,7 @@ static void stops_end_an_answer(void **state) {
     assert_null(strstr(out, " the\""));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_live, close_live)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, live_setup, live_teardown)
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_chat_is_answered),

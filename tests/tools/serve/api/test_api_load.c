@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tools/serve/api/live_serve.h"
+#include "tools/serve/kit/live_serve.h"
 
 enum { CLIENTS = 6, BODY = 600, PATIENCE = 20000 /* milliseconds */ };
 

@@ -1,49 +1,13 @@
 /* test_api_memory.c: what takes more memory than there is, for a body, an answer, a grammar or a
  * prompt: it is refused with its bytes, and the next request is served. */
-#include "kit/kit.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/serve/api/fake_serve.h"
+#include "tools/serve/kit/fake_test.h"
 
-static fake_serve fake;
 static const char chat[] = "/v1/chat/completions";
 enum { NAME_BYTES = 60 };
-
-static int open_fake(void **state) {
-    (void)state;
-    fake_open(&(api_options){.name = "kjv", .strict_model = true}, &fake);
-    fake.say = "God";
-    return 0;
-}
-
-static bool serves(void) {
-    return fake_post(&fake, chat, "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}")
-               ->status == 200;
-}
-
-static int close_fake(void **state) {
-    (void)state;
-    assert_true(fake.submit != MNEM_OK || serves());
-    fake_close(&fake);
-    return 0;
-}
-
-static bool has(const char *text) {
-    if (strstr(fake.answer.body, text)) return true;
-    print_message("no %s in\n%s\n", text, fake.answer.body);
-    return false;
-}
-
-static bool is_refused(const char *path, const char *body, int status, const char *param) {
-    char line[128];
-    const int got = fake_post(&fake, path, body)->status;
-    if (got != status) print_message("%d for %s: %s\n", got, body, fake.answer.body);
-    snprintf(line, sizeof line, param ? "\"param\":\"%s\"" : "\"param\":null", param);
-    return got == status && has("{\"error\":{\"message\":\"") && has(line);
-}
 
 static char *filled(size_t n, const char *begin, const char *unit, const char *end) {
     char *body = malloc(n + 256);
@@ -81,11 +45,11 @@ static void bodies_never_cost_more_than_their_bound(void **state) {
 static void nesting_is_bounded(void **state) {
     (void)state;
     char *body = filled(100000, "{\"x\":", "[", "");
-    assert_true(is_refused(chat, body, 400, NULL));
-    assert_true(has("nested more than"));
+    assert_true(fake_refuses(chat, body, 400, NULL));
+    assert_true(fake_has("nested more than"));
     free(body);
     body = filled(100000, "{\"x\":", "{\"a\":", "");
-    assert_true(is_refused(chat, body, 400, NULL));
+    assert_true(fake_refuses(chat, body, 400, NULL));
     free(body);
 }
 
@@ -95,11 +59,11 @@ static void what_takes_too_much_is_refused_and_given_back(void **state) {
     fake_close(&fake);
     fake_open(&(api_options){.memory_bytes = 64 << 10}, &fake);
     fake.say = "God";
-    assert_true(serves());
+    assert_true(fake_serves());
     mnem_ledger_info_get(fake.ledger, &before);
     fake_post(&fake, "/v1/completions", "{\"prompt\":\"a\",\"n\":32,\"logprobs\":20}");
     assert_int_equal(fake.answer.status, 413);
-    assert_true(has("\"type\":\"request_too_large\""));
+    assert_true(fake_has("\"type\":\"request_too_large\""));
     fake_leave(&fake);
     mnem_ledger_info_get(fake.ledger, &after);
     assert_int_equal(before.bytes_live, after.bytes_live);
@@ -171,9 +135,9 @@ static void what_explodes_in_the_answer_is_refused_before_the_prompt(void **stat
     fake_close(&fake);
     fake_open(&(api_options){.grammar_bytes = 8 << 20, .template_bytes = 8 << 20}, &fake);
     fake.say = "aaaa";
-    assert_true(is_refused("/v1/completions", body, 400, "grammar"));
+    assert_true(fake_refuses("/v1/completions", body, 400, "grammar"));
     assert_int_equal(fake.submitted, 0);
-    assert_true(has("too many of its alternatives begin alike"));
+    assert_true(fake_has("too many of its alternatives begin alike"));
     assert_null(strstr(fake.answer.body, "state_bytes"));
 }
 
@@ -193,11 +157,11 @@ static void many_cases_that_begin_alike_are_written(void **state) {
     fake_open(&(api_options){.grammar_bytes = 8 << 20, .template_bytes = 8 << 20}, &fake);
     fake.say = "{\"a\":\"x\",\"b7\":1}";
     assert_int_equal(fake_post(&fake, "/v1/completions", body)->status, 200);
-    assert_true(has("{\\\"a\\\":\\\"x\\\",\\\"b7\\\":1}"));
+    assert_true(fake_has("{\\\"a\\\":\\\"x\\\",\\\"b7\\\":1}"));
     fake_close(&fake);
     fake_open(&(api_options){.grammar_bytes = 1 << 20, .template_bytes = 1 << 20}, &fake);
-    assert_true(is_refused("/v1/completions", body, 400, "json_schema"));
-    assert_true(has("start the server with --memory"));
+    assert_true(fake_refuses("/v1/completions", body, 400, "json_schema"));
+    assert_true(fake_has("start the server with --memory"));
 }
 
 /* Nobody else is in the way: to try again wouldn't help. */
@@ -206,9 +170,9 @@ static void more_grammars_than_there_is_room_for_are_400(void **state) {
     fake_close(&fake);
     fake_open(&(api_options){.grammar_bytes = 1 << 20}, &fake);
     fake.say = "God";
-    assert_true(is_refused("/v1/completions",
-                           "{\"prompt\":\"a\",\"n\":32,\"grammar\":\"root ::= \\\"a\\\"\"}", 400,
-                           NULL));
+    assert_true(fake_refuses("/v1/completions",
+                             "{\"prompt\":\"a\",\"n\":32,\"grammar\":\"root ::= \\\"a\\\"\"}", 400,
+                             NULL));
     assert_int_equal(
         fake_post(&fake, "/v1/completions", "{\"prompt\":\"a\",\"grammar\":\"root ::= \\\"a\\\"\"}")
             ->status,
@@ -251,9 +215,9 @@ static void a_refused_schema_is_taken_with_the_budget_that_is_named(void **state
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         char *body = schema_of(sizes[i]);
         open_within(64 << 20);
-        assert_true(is_refused("/v1/completions", body, 400, "json_schema"));
+        assert_true(fake_refuses("/v1/completions", body, 400, "json_schema"));
         assert_int_equal(fake.submitted, 0);
-        assert_true(has("\"code\":\"over_budget\""));
+        assert_true(fake_has("\"code\":\"over_budget\""));
         const uint64_t least = number_behind("\"least\":");
         assert_int_equal(number_behind("\"budget_bytes\":"), 1 << 20);
         assert_int_equal(number_behind("\"needed_bytes\":"), least / API_PARTS);
@@ -288,8 +252,8 @@ static void what_no_budget_has_room_for_says_so(void **state) {
     (void)state;
     char *body = schema_of(3000);
     open_within(512 << 20);
-    assert_true(is_refused("/v1/completions", body, 400, "json_schema"));
-    assert_true(has("more than 8388608 bytes"));
+    assert_true(fake_refuses("/v1/completions", body, 400, "json_schema"));
+    assert_true(fake_has("more than 8388608 bytes"));
     assert_null(strstr(fake.answer.body, "\"least\""));
     free(body);
 }
@@ -302,15 +266,15 @@ static void what_can_never_fit_is_400_with_the_bytes(void **state) {
                                           .needed_bytes = 100,
                                           .budget_bytes = 50,
                                           .least_bytes = 1000};
-    assert_true(is_refused("/v1/completions", "{\"prompt\":\"a\"}", 400, NULL));
-    assert_true(has("\"code\":\"over_budget\""));
-    assert_true(has("\"needed_bytes\":100,\"budget_bytes\":50,\"least\":1000"));
+    assert_true(fake_refuses("/v1/completions", "{\"prompt\":\"a\"}", 400, NULL));
+    assert_true(fake_has("\"code\":\"over_budget\""));
+    assert_true(fake_has("\"needed_bytes\":100,\"budget_bytes\":50,\"least\":1000"));
     fake.refusal = (mnem_request_refusal){.needed_tokens = 9, .context_tokens = 8};
-    assert_true(is_refused("/v1/completions", "{\"prompt\":\"a\"}", 400, NULL));
-    assert_true(has("\"code\":\"context_length_exceeded\""));
+    assert_true(fake_refuses("/v1/completions", "{\"prompt\":\"a\"}", 400, NULL));
+    assert_true(fake_has("\"code\":\"context_length_exceeded\""));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, close_fake)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fake_setup_strict, fake_teardown_serving)
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(bodies_never_cost_more_than_their_bound),

@@ -1,13 +1,10 @@
 /* test_api_messages.c: what messages may be, in every form of a chat: null content, parts, images,
  * none at all. */
-#include "kit/kit.h"
-
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/serve/api/fake_serve.h"
+#include "tools/serve/kit/fake_test.h"
 
-static fake_serve fake;
 static const char chat[] = "/v1/chat/completions", messages[] = "/v1/messages",
                   responses[] = "/v1/responses";
 static const char template[] =
@@ -19,27 +16,6 @@ static int open_fake(void **state) {
     (void)state;
     fake_open_with(&(api_options){.template = fake_text(template)}, 600, &fake);
     return 0;
-}
-
-static int close_fake(void **state) {
-    (void)state;
-    fake_close(&fake);
-    return 0;
-}
-
-/* What the last request asked for, as text. */
-static const char *prompted(void) {
-    static char text[2000];
-    size_t used = 0;
-    const fake_request *r = &fake.request[0];
-    for (int32_t i = 0; i < r->request.prompt_tokens; i++) {
-        const mnem_text piece = mnem_tokenizer_piece(fake.tokenizer, r->prompt[i], true);
-        assert_true(used + piece.length < sizeof text);
-        memcpy(text + used, piece.bytes, piece.length);
-        used += piece.length;
-    }
-    text[used] = 0;
-    return text;
 }
 
 /* A body, and what the template makes of its messages. */
@@ -80,7 +56,8 @@ static void content_is_a_text_or_empty(void **state) {
     for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
         if (fake_post(&fake, taken[i].path, taken[i].body)->status != 200)
             fail_msg("%s: %s", taken[i].body, fake.answer.body);
-        if (!strstr(prompted(), taken[i].text)) fail_msg("%s: %s", taken[i].text, prompted());
+        if (!strstr(fake_prompted(), taken[i].text))
+            fail_msg("%s: %s", taken[i].text, fake_prompted());
     }
 }
 
@@ -133,10 +110,31 @@ static void what_is_wrong_is_said_of_its_field(void **state) {
     }
 }
 
+/* Anthropic's structured outputs. */
+static void an_answer_has_the_format_of_the_output(void **state) {
+    (void)state;
+    static const char *const formats[] = {
+        "\"output_config\":{\"effort\":\"low\",\"format\":{\"type\":\"json_schema\",\"schema\":{"
+        "\"enum\":[17]}}}",
+        "\"output_format\":{\"type\":\"json_schema\",\"schema\":{\"enum\":[17]}}"};
+    char body[240];
+    for (int i = 0; i < 2; i++) {
+        snprintf(body, sizeof body,
+                 "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"max_tokens\":9,%s}",
+                 formats[i]);
+        assert_int_equal(fake_post(&fake, messages, body)->status, 200);
+        assert_non_null(strstr(fake.answer.body, "\"text\":\"17\""));
+        assert_int_equal(strstr(fake.answer.body, "\"output_config.effort\"") != NULL, i == 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(content_is_a_text_or_empty, open_fake, close_fake),
-        cmocka_unit_test_setup_teardown(what_is_wrong_is_said_of_its_field, open_fake, close_fake),
+        cmocka_unit_test_setup_teardown(content_is_a_text_or_empty, open_fake, fake_teardown),
+        cmocka_unit_test_setup_teardown(what_is_wrong_is_said_of_its_field, open_fake,
+                                        fake_teardown),
+        cmocka_unit_test_setup_teardown(an_answer_has_the_format_of_the_output, open_fake,
+                                        fake_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,7 +64,7 @@ static api_model_use use_of(int32_t index) {
 
 static void lists_have_every_model_and_its_state(void **state) {
     (void)state;
-    api_model_know(serve->api, 0, NULL, 500, 700);
+    api_model_know(serve->api, 0, NULL, 99, 500, 700);
     fake_load(&fake, 1);
     assert_int_equal(get("/v1/models"), 200);
     assert_true(has("\"id\":\"first\""));
@@ -289,6 +289,24 @@ static void routes_load_and_unload(void **state) {
     assert_int_equal(post("/models/load", "{}"), 400);
 }
 
+static void a_model_that_leaves_is_loaded_again_if_asked(void **state) {
+    struct http_exchange exchange;
+    fake_answer answer = {0};
+    static const char body[] = "{\"model\":\"first\"," MESSAGES "}";
+    (void)state;
+    fake_load(&fake, 0);
+    fake_ask(serve, &exchange, &answer, "POST", chat, body, strlen(body));
+    assert_false(fake_unload(&fake, 0));
+    send_body("POST", "/models/load", "{\"model\":\"first\"}");
+    assert_int_equal(fake.model[0].wanted, 0);
+    fake_run(&fake);
+    assert_int_equal(answer.status, 200);
+    assert_int_equal(fake.model[0].wanted, 1);
+    assert_int_equal(use_of(0).state, API_MODEL_LOADED);
+    fake_part(serve, &exchange);
+    free(answer.body);
+}
+
 static void keep_alive_decides_how_long_a_model_stays(void **state) {
     static const struct {
         const char *value;
@@ -376,10 +394,13 @@ static void settings_are_of_the_model_that_is_named(void **state) {
 static void numbers_name_their_model(void **state) {
     (void)state;
     fake_load(&fake, 0);
+    fake_load(&fake, 1);
+    assert_true(fake_unload(&fake, 1));
     assert_int_equal(get("/metrics"), 200);
     assert_true(has("mnem_num_requests_running{model=\"first\"} 1\n"));
     assert_true(!strstr(serve->answer.body, "mnem_num_requests_running{model=\"second\"}"));
     assert_true(has("mnem_step_seconds_bucket{model=\"second\",le=\"+Inf\"} 0\n"));
+    assert_true(!strstr(serve->answer.body, "mnem_step_seconds_bucket{model=\"third\""));
     assert_true(has("mnem_kv_pages{state=\"free\",model=\"first\"} 4\n"));
     assert_true(has("mnem_model_state{state=\"loaded\",model=\"first\"} 1\n"));
     assert_true(has("mnem_model_state{state=\"unloaded\",model=\"third\"} 1\n"));
@@ -410,6 +431,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_model_leaves_once_nobody_uses_it, open_fake, close_fake),
         cmocka_unit_test_setup_teardown(a_leaving_model_may_stay, open_fake, close_fake),
         cmocka_unit_test_setup_teardown(routes_load_and_unload, open_fake, close_fake),
+        cmocka_unit_test_setup_teardown(a_model_that_leaves_is_loaded_again_if_asked, open_fake,
+                                        close_fake),
         cmocka_unit_test_setup_teardown(keep_alive_decides_how_long_a_model_stays, open_fake,
                                         close_fake),
         cmocka_unit_test_setup_teardown(keep_alive_0_unloads_behind_the_answer, open_fake,

@@ -1,14 +1,11 @@
 /* test_api_numbers.c: whole numbers of more than 64 bits keep their digits in what is passed on to
  * templates and grammars, and are refused by the field's name in all else; so is U+0000. */
-#include "kit/kit.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/serve/api/fake_serve.h"
+#include "tools/serve/kit/fake_test.h"
 
-static fake_serve fake;
 static const char chat[] = "/v1/chat/completions";
 
 static const char template[] =
@@ -23,29 +20,9 @@ static void open_with(const char *text) {
     fake_open_with(&(api_options){.template = fake_text(text)}, 600, &fake);
 }
 
-static int close_fake(void **state) {
-    (void)state;
-    fake_close(&fake);
-    return 0;
-}
-
-static void assert_has(const char *text) {
-    if (!strstr(fake.answer.body, text)) fail_msg("no %s in\n%s", text, fake.answer.body);
-}
-
 /* What the last request asked for, as text. */
 static void assert_prompted(const char *want) {
-    static char text[4000];
-    size_t used = 0;
-    const fake_request *r = &fake.request[0];
-    for (int32_t i = 0; i < r->request.prompt_tokens; i++) {
-        const mnem_text piece = mnem_tokenizer_piece(fake.tokenizer, r->prompt[i], true);
-        assert_true(used + piece.length < sizeof text);
-        memcpy(text + used, piece.bytes, piece.length);
-        used += piece.length;
-    }
-    text[used] = 0;
-    if (!strstr(text, want)) fail_msg("no %s in\n%s", want, text);
+    if (!strstr(fake_prompted(), want)) fail_msg("no %s in\n%s", want, fake_prompted());
 }
 
 #define BIG   "18446744073709551615"
@@ -66,12 +43,12 @@ static void calls_of_a_history_keep_digits(void **state) {
                  "\"function\":{\"name\":\"f\",\"arguments\":%s}}]}]}",
                  arguments[i]);
         assert_int_equal(fake_post(&fake, "/apply-template", body)->status, 200);
-        assert_has("{\\\"a\\\": " BIG ", \\\"b\\\": [" SMALL ", " HUGE "]}");
+        assert_true(fake_has("{\\\"a\\\": " BIG ", \\\"b\\\": [" SMALL ", " HUGE "]}"));
     }
     fake_close(&fake);
     open_with(old); /* which knows no calls: they become text */
     assert_int_equal(fake_post(&fake, "/apply-template", body)->status, 200);
-    assert_has("\\\"a\\\":" BIG ",\\\"b\\\":[" SMALL "," HUGE "]");
+    assert_true(fake_has("\\\"a\\\":" BIG ",\\\"b\\\":[" SMALL "," HUGE "]"));
 }
 
 static void inputs_of_other_forms_keep_digits(void **state) {
@@ -93,7 +70,7 @@ static void inputs_of_other_forms_keep_digits(void **state) {
     fake_post(&fake, "/apply-template",
               "{\"messages\":[{\"role\":\"user\",\"content\":\"" BIG "\"}],"
               "\"chat_template_kwargs\":{\"id\":{\"n\":" HUGE "}}}");
-    assert_has("{\\\"n\\\": " HUGE "}" BIG);
+    assert_true(fake_has("{\\\"n\\\": " HUGE "}" BIG));
 }
 
 #define TOOL(schema)                                                                               \
@@ -107,10 +84,10 @@ static void schemas_keep_digits(void **state) {
     open_with(template);
     fake.say = "<tool_call>{\"name\": \"f\", \"arguments\": {\"n\":" BIG "}}</tool_call>";
     fake_post(&fake, chat, TOOL("{\"enum\":[5," BIG "]}"));
-    assert_has("{\\\"n\\\":" BIG "}");
+    assert_true(fake_has("{\\\"n\\\":" BIG "}"));
     assert_prompted("{\"enum\": [5, " BIG "]}");
     fake_post(&fake, chat, TOOL("{\"const\":18446744073709551616}"));
-    assert_has("18446744073709551616}");
+    assert_true(fake_has("18446744073709551616}"));
     fake_post(&fake, chat, TOOL("{\"type\":\"integer\",\"minimum\":0,\"maximum\":" BIG "}"));
     assert_int_equal(fake.answer.status, 200);
     assert_null(strstr(fake.answer.body, "\"mnem\""));
@@ -119,7 +96,7 @@ static void schemas_keep_digits(void **state) {
         &fake, chat,
         "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"response_format\":{\"type\":"
         "\"json_schema\",\"json_schema\":{\"schema\":{\"enum\":[" BIG "," HUGE "]}}}}");
-    assert_has("\"content\":\"" HUGE "\"");
+    assert_true(fake_has("\"content\":\"" HUGE "\""));
 }
 
 static void tagged_calls_keep_digits(void **state) {
@@ -128,11 +105,11 @@ static void tagged_calls_keep_digits(void **state) {
     fake.say = "<tool_call>\n<function=f>\n<parameter=n>\n" BIG "\n</parameter>\n</function>\n"
                "</tool_call>";
     fake_post(&fake, chat, TOOL("{\"const\":" BIG "}"));
-    assert_has("{\\\"n\\\": " BIG "}");
+    assert_true(fake_has("{\\\"n\\\": " BIG "}"));
     fake_post(&fake, chat, TOOL("{\"enum\":[\"a\"," BIG "]}"));
-    assert_has("{\\\"n\\\": " BIG "}");
+    assert_true(fake_has("{\\\"n\\\": " BIG "}"));
     fake_post(&fake, chat, TOOL("{\"enum\":[\"" BIG "\"," BIG "]}")); /* could be both */
-    assert_has("{\\\"n\\\": \\\"" BIG "\\\"}");
+    assert_true(fake_has("{\\\"n\\\": \\\"" BIG "\\\"}"));
 }
 
 /* A body, and the field that it is refused for. */
@@ -173,7 +150,7 @@ static void other_fields_are_refused_by_name(void **state) {
         if (fake_post(&fake, refused[i].path, refused[i].body)->status != 400)
             fail_msg("%s: %s", refused[i].body, fake.answer.body);
         snprintf(param, sizeof param, "\"param\":\"%s\"", refused[i].param);
-        assert_has(param);
+        assert_true(fake_has(param));
     }
 }
 
@@ -185,7 +162,7 @@ static void other_numbers_and_digits_in_texts_stay(void **state) {
               "1e-0,"
               "\"seed\":-9223372036854775808,\"top_p\":0.99999999999999999999}");
     assert_int_equal(fake.answer.status, 200);
-    assert_has("\\\"" BIG "\\\\");
+    assert_true(fake_has("\\\"" BIG "\\\\"));
     assert_int_equal(fake_post(&fake, "/apply-template", "{\"messages\":[0" BIG "]}")->status, 400);
     assert_int_equal(fake_post(&fake, "/apply-template", "{\"messages\":" BIG)->status, 400);
     assert_int_equal(fake_post(&fake, "/apply-template", BIG)->status, 400);
@@ -194,12 +171,12 @@ static void other_numbers_and_digits_in_texts_stay(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(calls_of_a_history_keep_digits, close_fake),
-        cmocka_unit_test_teardown(inputs_of_other_forms_keep_digits, close_fake),
-        cmocka_unit_test_teardown(schemas_keep_digits, close_fake),
-        cmocka_unit_test_teardown(tagged_calls_keep_digits, close_fake),
-        cmocka_unit_test_teardown(other_fields_are_refused_by_name, close_fake),
-        cmocka_unit_test_teardown(other_numbers_and_digits_in_texts_stay, close_fake),
+        cmocka_unit_test_teardown(calls_of_a_history_keep_digits, fake_teardown),
+        cmocka_unit_test_teardown(inputs_of_other_forms_keep_digits, fake_teardown),
+        cmocka_unit_test_teardown(schemas_keep_digits, fake_teardown),
+        cmocka_unit_test_teardown(tagged_calls_keep_digits, fake_teardown),
+        cmocka_unit_test_teardown(other_fields_are_refused_by_name, fake_teardown),
+        cmocka_unit_test_teardown(other_numbers_and_digits_in_texts_stay, fake_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

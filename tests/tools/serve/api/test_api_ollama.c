@@ -1,17 +1,12 @@
 /* test_api_ollama.c: Ollama's routes: lines of JSON, times, tools, options, models; what is
  * refused. */
-#include "kit/kit.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "server/api/file/sha256.h"
-#include "tools/serve/api/fake_serve.h"
+#include "tools/serve/kit/fake_test.h"
 
-static fake_serve fake;
 static const char chat[] = "/api/chat", generate[] = "/api/generate";
 static const char template[] =
     "{# <tool_call> tools </think> #}{% for t in tools or [] %}{{ t | tojson }}{% endfor %}"
@@ -26,50 +21,6 @@ static int open_fake(void **state) {
     return 0;
 }
 
-static int close_fake(void **state) {
-    (void)state;
-    fake_close(&fake);
-    return 0;
-}
-
-static bool has(const char *text) {
-    if (strstr(fake.answer.body, text)) return true;
-    print_message("no %s in\n%s\n", text, fake.answer.body);
-    return false;
-}
-
-static const char *prompted(void) {
-    static char text[4000];
-    size_t used = 0;
-    const fake_request *r = &fake.request[0];
-    for (int32_t i = 0; i < r->request.prompt_tokens; i++) {
-        const mnem_text piece = mnem_tokenizer_piece(fake.tokenizer, r->prompt[i], true);
-        assert_true(used + piece.length < sizeof text);
-        memcpy(text + used, piece.bytes, piece.length);
-        used += piece.length;
-    }
-    text[used] = 0;
-    return text;
-}
-
-/* The answer as JSON: its last line. */
-static json_t *last_line(void) {
-    char *body = fake.answer.body;
-    const size_t n = strlen(body);
-    assert_true(n && body[n - 1] == '\n');
-    size_t begin = n - 1;
-    while (begin && body[begin - 1] != '\n') begin--;
-    json_t *line = json_loads(body + begin, 0, NULL);
-    assert_non_null(line);
-    return line;
-}
-
-static json_int_t number(const json_t *object, const char *name) {
-    const json_t *value = json_object_get(object, name);
-    assert_true(json_is_integer(value));
-    return json_integer_value(value);
-}
-
 /* ---- answers ---- */
 
 static void streams_are_lines_of_json(void **state) {
@@ -80,7 +31,7 @@ static void streams_are_lines_of_json(void **state) {
         200);
     assert_true(fake.answer.stream);
     assert_string_equal(fake.answer.type, "application/x-ndjson");
-    assert_true(strstr(prompted(), "[user:Hi]"));
+    assert_true(strstr(fake_prompted(), "[user:Hi]"));
     size_t lines = 0, n = 0;
     char said[64] = "";
     for (const char *at = fake.answer.body, *end; *at; at = end + 1, lines++) {
@@ -108,13 +59,15 @@ static void the_last_line_has_its_times(void **state) {
         snprintf(body, sizeof body, "{\"prompt\":\"Hi\",\"stream\":%s}", stream ? "true" : "false");
         assert_int_equal(fake_post(&fake, generate, body)->status, 200);
         assert_int_equal(fake.answer.stream, stream);
-        json_t *last = last_line();
+        json_t *last = fake_last_line();
         assert_string_equal(json_string_value(json_object_get(last, "done_reason")), "stop");
-        assert_int_equal(number(last, "prompt_eval_count"), fake.request[0].request.prompt_tokens);
-        assert_int_equal(number(last, "eval_count"), 3);
-        assert_int_equal(number(last, "load_duration"), 0);
-        assert_true(number(last, "total_duration") >=
-                    number(last, "prompt_eval_duration") + number(last, "eval_duration"));
+        assert_int_equal(fake_number(last, "prompt_eval_count"),
+                         fake.request[0].request.prompt_tokens);
+        assert_int_equal(fake_number(last, "eval_count"), 3);
+        assert_int_equal(fake_number(last, "load_duration"), 0);
+        assert_true(fake_number(last, "eval_duration") > 0);
+        assert_true(fake_number(last, "total_duration") >=
+                    fake_number(last, "prompt_eval_duration") + fake_number(last, "eval_duration"));
         const char *made = json_string_value(json_object_get(last, "created_at"));
         int year, month, day;
         assert_int_equal(sscanf(made, "%d-%d-%dT", &year, &month, &day), 3);
@@ -128,11 +81,11 @@ static void a_prompt_is_a_turn_unless_it_is_raw(void **state) {
     (void)state;
     fake.say = "God";
     fake_post(&fake, generate, "{\"prompt\":\"Hi\",\"system\":\"Be.\",\"stream\":false}");
-    assert_true(has("\"response\":\"God\""));
-    assert_true(strstr(prompted(), "[system:Be.][user:Hi]"));
+    assert_true(fake_has("\"response\":\"God\""));
+    assert_true(strstr(fake_prompted(), "[system:Be.][user:Hi]"));
     fake_post(&fake, generate, "{\"prompt\":\"Hi\",\"raw\":true,\"stream\":false}");
-    assert_true(has("\"response\":\"God\""));
-    assert_null(strstr(prompted(), "user"));
+    assert_true(fake_has("\"response\":\"God\""));
+    assert_null(strstr(fake_prompted(), "user"));
 }
 
 static void options_are_settings(void **state) {
@@ -142,20 +95,20 @@ static void options_are_settings(void **state) {
               "{\"prompt\":\"Hi\",\"stream\":false,\"options\":{\"num_predict\":3,\"temperature\":"
               "0.5,\"top_k\":7,\"seed\":5,\"repeat_last_n\":-1,\"num_gpu\":1,\"num_ctx\":9999,"
               "\"typical_p\":0.5,\"what\":1},\"keep_alive\":\"0s\"}");
-    assert_true(has("\"done_reason\":\"length\""));
+    assert_true(fake_has("\"done_reason\":\"length\""));
     const mnem_request *r = &fake.request[0].request;
     assert_int_equal(r->tokens, 3);
     assert_int_equal(r->sampler.top_k, 7);
     assert_int_equal(r->sampler.seed, 5);
     assert_int_equal(r->sampler.repeat_last, 600);
     assert_true(r->sampler.temperature > 0.49F && r->sampler.temperature < 0.51F);
-    assert_true(has("\"unsupported\":[\"what\",\"num_ctx\",\"keep_alive\",\"typical_p\"]"));
+    assert_true(fake_has("\"unsupported\":[\"what\",\"num_ctx\",\"keep_alive\",\"typical_p\"]"));
     fake.say = "God said";
     fake_post(&fake, generate,
               "{\"prompt\":\"Hi\",\"stream\":false,\"options\":{\"num_predict\":-2,\"num_ctx\":64,"
               "\"stop\":[\"said\"]},\"keep_alive\":-1}");
     assert_int_equal(fake.request[0].request.tokens, 0);
-    assert_true(has("\"response\":\"God \"") && has("\"done_reason\":\"stop\""));
+    assert_true(fake_has("\"response\":\"God \"") && fake_has("\"done_reason\":\"stop\""));
     assert_null(strstr(fake.answer.body, "unsupported"));
 }
 
@@ -165,12 +118,12 @@ static void thoughts_have_a_member(void **state) {
     fake_post(&fake, chat,
               "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"stream\":false,\"think\":"
               "true}");
-    assert_true(has("\"content\":\"God\",\"thinking\":\"Let there\"}"));
-    assert_true(strstr(prompted(), "]!"));
+    assert_true(fake_has("\"content\":\"God\",\"thinking\":\"Let there\"}"));
+    assert_true(strstr(fake_prompted(), "]!"));
     fake_post(&fake, generate, "{\"prompt\":\"Hi\",\"stream\":false,\"think\":\"high\"}");
-    assert_true(has("\"response\":\"God\",\"thinking\":\"Let there\""));
+    assert_true(fake_has("\"response\":\"God\",\"thinking\":\"Let there\""));
     fake_post(&fake, generate, "{\"prompt\":\"Hi\",\"stream\":false,\"think\":false}");
-    assert_null(strstr(prompted(), "]!"));
+    assert_null(strstr(fake_prompted(), "]!"));
 }
 
 #define TOOL                                                                                       \
@@ -189,9 +142,9 @@ static void calls_are_objects(void **state) {
                  ",\"stream\":%s}",
                  stream ? "true" : "false");
         assert_int_equal(fake_post(&fake, chat, body)->status, 200);
-        assert_true(has("\"function\":{\"index\":0,\"name\":\"f\",\"arguments\":{\"a\": 1}}"));
-        assert_true(has("\"done_reason\":\"stop\""));
-        assert_true(strstr(prompted(), "[assistant:f{\"a\": 2}][tool:3f]"));
+        assert_true(fake_has("\"function\":{\"index\":0,\"name\":\"f\",\"arguments\":{\"a\": 1}}"));
+        assert_true(fake_has("\"done_reason\":\"stop\""));
+        assert_true(strstr(fake_prompted(), "[assistant:f{\"a\": 2}][tool:3f]"));
     }
 }
 
@@ -207,7 +160,7 @@ static void calls_are_of_one_line(void **state) {
         if (!line) fail_msg("%s", fake.answer.body);
         json_decref(line);
     }
-    assert_true(has("\"name\":\"f\",\"arguments\":{"));
+    assert_true(fake_has("\"name\":\"f\",\"arguments\":{"));
 }
 
 static void formats_and_logprobs_are_kept(void **state) {
@@ -216,72 +169,107 @@ static void formats_and_logprobs_are_kept(void **state) {
     fake_post(&fake, generate,
               "{\"prompt\":\"Hi\",\"stream\":false,\"format\":{\"type\":\"object\",\"properties\":{"
               "\"a\":{\"const\":1}},\"required\":[\"a\"],\"additionalProperties\":false}}");
-    assert_true(has("\\\"a\\\""));
+    assert_true(fake_has("\\\"a\\\""));
     fake.say = "God";
     fake_post(&fake, chat,
               "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"stream\":false,"
               "\"logprobs\":true,\"top_logprobs\":2}");
-    assert_true(has("\"logprobs\":[{\"token\":\"G\",") && has("\"top_logprobs\":["));
+    assert_true(fake_has("\"logprobs\":[{\"token\":\"G\",") && fake_has("\"top_logprobs\":["));
 }
 
 /* ---- models ---- */
 
-static const char *get(const char *path) {
-    assert_int_equal(fake_send(&fake, "GET", path, "", 0)->status, 200);
-    return fake.answer.body;
-}
-
 static void models_are_listed_and_shown(void **state) {
     (void)state;
-    json_t *tags = json_loads(get("/api/tags"), 0, NULL);
+    json_t *tags = json_loads(fake_get("/api/tags"), 0, NULL);
     json_t *one = json_array_get(json_object_get(tags, "models"), 0);
     const char *digest = json_string_value(json_object_get(one, "digest"));
     assert_int_equal(strlen(digest), 64);
     assert_int_equal(strspn(digest, "0123456789abcdef"), 64);
     assert_string_equal(json_string_value(json_object_get(one, "name")), "kjv:latest");
     json_t *details = json_object_get(one, "details");
+    assert_int_equal(json_array_size(json_object_get(one, "capabilities")), 4);
+    assert_int_equal(fake_number(details, "context_length"), 600);
     assert_string_equal(json_string_value(json_object_get(details, "family")), "llama");
     assert_string_equal(json_string_value(json_object_get(details, "quantization_level")), "Q8_0");
-    get("/api/ps");
-    assert_true(has(digest) && has("\"size_vram\":0") && has("\"expires_at\":\"2"));
+    fake_get("/api/ps");
+    assert_true(fake_has(digest) && fake_has("\"size_vram\":0") && fake_has("\"expires_at\":\"2"));
     assert_int_equal(fake_post(&fake, "/api/show", "{\"model\":\"kjv\"}")->status, 200);
-    assert_true(has("\"capabilities\":[\"completion\",\"tools\",\"thinking\",\"embedding\"]"));
-    assert_true(has("\"general.architecture\":\"llama\"") && has("\"llama.context_length\":"));
-    assert_true(has("\"tokenizer.ggml.tokens\":null") && has("\"num_ctx 600\\n"));
+    assert_true(fake_has("\"capabilities\":[\"completion\",\"tools\",\"thinking\",\"embedding\"]"));
+    assert_true(fake_has("\"general.architecture\":\"llama\"") &&
+                fake_has("\"llama.context_length\":600,"));
+    assert_true(fake_has("\"tokenizer.ggml.tokens\":null") && fake_has("\"num_ctx 600\\n"));
     json_t *shown = json_loads(fake.answer.body, 0, NULL);
     assert_non_null(shown);
     assert_non_null(strstr(json_string_value(json_object_get(shown, "template")), "</think>"));
     json_decref(shown);
     json_decref(tags);
-    json_t *version = json_loads(get("/api/version"), 0, NULL);
+    json_t *version = json_loads(fake_get("/api/version"), 0, NULL);
     assert_string_equal(json_string_value(json_object_get(version, "mnem")), MNEM_VERSION);
     json_decref(version);
-    assert_string_equal(get("/version"), "{\"version\":\"" MNEM_VERSION "\"}\n");
+    assert_string_equal(fake_get("/version"), "{\"version\":\"" MNEM_VERSION "\"}\n");
 }
 
 static void a_request_without_a_prompt_asks_for_the_model(void **state) {
     (void)state;
     fake_post(&fake, generate, "{\"model\":\"kjv\"}");
-    assert_true(has("\"response\":\"\",\"done\":true,\"done_reason\":\"load\"}"));
+    assert_true(fake_has("\"response\":\"\",\"done\":true,\"done_reason\":\"load\"}"));
     fake_post(&fake, chat, "{\"messages\":[],\"keep_alive\":60}");
-    assert_true(has("\"content\":\"\"},\"done\":true,\"done_reason\":\"load\"}"));
+    assert_true(fake_has("\"content\":\"\"},\"done\":true,\"done_reason\":\"load\"}"));
     static const char *const unloads[] = {"0", "\"0\"", "\"0m0s\"", "0.0"};
     for (size_t i = 0; i < sizeof unloads / sizeof *unloads; i++) {
         char body[60];
         snprintf(body, sizeof body, "{\"prompt\":\"\",\"keep_alive\":%s}", unloads[i]);
         assert_int_equal(fake_post(&fake, generate, body)->status, 400);
-        assert_true(has("{\"error\":\"'keep_alive' is 0, but this server serves one model"));
+        assert_true(fake_has("{\"error\":\"'keep_alive' is 0, but this server serves one model"));
+    }
+}
+
+/* Whatever of it is absent. */
+static void no_text_has_no_vector(void **state) {
+    (void)state;
+    static const char *const none[] = {"{}", "{\"input\":\"\"}", "{\"input\":[]}",
+                                       "{\"input\":null}"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        assert_int_equal(fake_post(&fake, "/api/embed", none[i])->status, 200);
+        json_t *line = fake_last_line();
+        assert_int_equal(json_array_size(json_object_get(line, "embeddings")), 0);
+        assert_int_equal(fake_number(line, "prompt_eval_count"), 0);
+        json_decref(line);
+    }
+    fake_post(&fake, "/api/embeddings", "{\"prompt\":\"\"}");
+    assert_string_equal(fake.answer.body, "{\"embedding\":[]}\n");
+    assert_int_equal(fake_post(&fake, "/v1/embeddings", "{}")->status, 400);
+}
+
+static void messages_may_have_no_content(void **state) {
+    (void)state;
+    fake.say = "God";
+    fake_post(&fake, chat,
+              "{\"messages\":[{\"role\":\"user\",\"images\":[]},{\"role\":"
+              "\"assistant\",\"content\":null}],\"stream\":false}");
+    assert_true(fake_has("\"content\":\"God\"") && strstr(fake_prompted(), "[user:][assistant:]"));
+}
+
+static void a_model_that_is_here_is_pulled(void **state) {
+    (void)state;
+    static const char *const names[] = {"model\":\"kjv", "name\":\"kjv:latest"};
+    for (int i = 0; i < 2; i++) {
+        char body[60];
+        snprintf(body, sizeof body, "{\"%s\"}", names[i]);
+        assert_int_equal(fake_post(&fake, "/api/pull", body)->status, 200);
+        assert_string_equal(fake.answer.body, "{\"status\":\"success\"}\n");
     }
 }
 
 static void texts_become_vectors(void **state) {
     (void)state;
     assert_int_equal(fake_post(&fake, "/api/embed", "{\"input\":[\"a\",\"b\"]}")->status, 200);
-    json_t *many = last_line();
+    json_t *many = fake_last_line();
     assert_int_equal(json_array_size(json_object_get(many, "embeddings")), 2);
-    assert_int_equal(number(many, "prompt_eval_count"), 2);
+    assert_int_equal(fake_number(many, "prompt_eval_count"), 2);
     assert_int_equal(fake_post(&fake, "/api/embeddings", "{\"prompt\":\"a\"}")->status, 200);
-    json_t *one = last_line();
+    json_t *one = fake_last_line();
     assert_true(json_equal(json_object_get(one, "embedding"),
                            json_array_get(json_object_get(many, "embeddings"), 0)));
     json_decref(one);
@@ -292,10 +280,10 @@ static void texts_become_vectors(void **state) {
     for (int i = 0; i < 1500; i++) n += (size_t)sprintf(body + n, "%c ", 'a' + i % 26);
     sprintf(body + n, "\"}");
     assert_int_equal(fake_post(&fake, "/api/embed", body)->status, 200);
-    assert_true(has("\"prompt_eval_count\":600"));
+    assert_true(fake_has("\"prompt_eval_count\":600"));
     sprintf(body + n, "\",\"truncate\":false}");
     assert_int_equal(fake_post(&fake, "/api/embed", body)->status, 400);
-    assert_true(has("{\"error\":\"a text of 'input' has "));
+    assert_true(fake_has("{\"error\":\"a text of 'input' has "));
     free(body);
 }
 
@@ -320,7 +308,6 @@ static const struct {
     {"POST", generate, "{\"prompt\":1}", "'prompt' must be a string"},
     {"POST", generate, "{", "the body of the request is not valid JSON"},
     {"POST", chat, "{\"messages\":1}", "'messages' must be a list"},
-    {"POST", "/api/embeddings", "{}", "'prompt' is missing"},
     {"POST", "/api/embeddings", "{\"prompt\":[\"a\",\"b\"]}", "'prompt' must be a string"},
     {"POST", "/api/pull", "{\"model\":\"a\"}", "/api/pull is not supported: this server serves"},
     {"POST", "/api/push", "{}", "/api/push is not supported"},
@@ -347,7 +334,7 @@ static void an_error_of_a_stream_is_a_line(void **state) {
     fake.end = MNEM_END_ERROR;
     fake_post(&fake, generate, "{\"prompt\":\"Hi\"}");
     fake.end = MNEM_END_STOP;
-    assert_true(has("{\"error\":\"the disk is gone\"}\n"));
+    assert_true(fake_has("{\"error\":\"the disk is gone\"}\n"));
     assert_null(strstr(fake.answer.body, "data:"));
 }
 
@@ -365,7 +352,8 @@ static void long_chats_lose_their_first_turns(void **state) {
         sprintf(body + n, ",{\"role\":\"user\",\"content\":\"last\"}]}");
         fake.say = "God";
         assert_int_equal(fake_post(&fake, chat, body)->status, truncate ? 200 : 400);
-        if (truncate) assert_true(strstr(prompted(), "last]") && !strstr(prompted(), "h 0]"));
+        if (truncate)
+            assert_true(strstr(fake_prompted(), "last]") && !strstr(fake_prompted(), "h 0]"));
     }
 }
 
@@ -403,11 +391,14 @@ int main(void) {
         cmocka_unit_test(formats_and_logprobs_are_kept),
         cmocka_unit_test(models_are_listed_and_shown),
         cmocka_unit_test(a_request_without_a_prompt_asks_for_the_model),
+        cmocka_unit_test(no_text_has_no_vector),
+        cmocka_unit_test(messages_may_have_no_content),
+        cmocka_unit_test(a_model_that_is_here_is_pulled),
         cmocka_unit_test(texts_become_vectors),
         cmocka_unit_test(what_is_refused_is_said_in_one_member),
         cmocka_unit_test(an_error_of_a_stream_is_a_line),
         cmocka_unit_test(long_chats_lose_their_first_turns),
         cmocka_unit_test(digests_are_those_of_the_standard),
     };
-    return cmocka_run_group_tests(tests, open_fake, close_fake);
+    return cmocka_run_group_tests(tests, open_fake, fake_teardown);
 }

@@ -1,55 +1,12 @@
 /* test_api_refused.c: what can't be done, and what is meant to harm: it is told to who asked, with
  * its field, and the next request is served. */
-#include "kit/kit.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/serve/api/fake_serve.h"
+#include "tools/serve/kit/fake_test.h"
 
-static fake_serve fake;
 static const char chat[] = "/v1/chat/completions";
-
-static int open_fake(void **state) {
-    (void)state;
-    fake_open(&(api_options){.name = "kjv", .strict_model = true}, &fake);
-    fake.say = "God";
-    return 0;
-}
-
-/* A shell's prompt begins on a line of its own. */
-static bool ends_a_line(void) {
-    const size_t n = fake.answer.bytes;
-    return n > 2 && strcmp(fake.answer.body + n - 2, "}\n") == 0;
-}
-
-static bool serves(void) {
-    const int status =
-        fake_post(&fake, chat, "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}")->status;
-    return status == 200 && ends_a_line();
-}
-
-static int close_fake(void **state) {
-    (void)state;
-    assert_true(fake.submit != MNEM_OK || serves());
-    fake_close(&fake);
-    return 0;
-}
-
-static bool has(const char *text) {
-    if (strstr(fake.answer.body, text)) return true;
-    print_message("no %s in\n%s\n", text, fake.answer.body);
-    return false;
-}
-
-static bool is_refused(const char *path, const char *body, int status, const char *param) {
-    char line[128];
-    const int got = fake_post(&fake, path, body)->status;
-    if (got != status) print_message("%d for %s: %s\n", got, body, fake.answer.body);
-    snprintf(line, sizeof line, param ? "\"param\":\"%s\"" : "\"param\":null", param);
-    return got == status && has("\"error\":{\"message\":\"") && has(line) && ends_a_line();
-}
 
 /* ---- fields ---- */
 
@@ -66,7 +23,7 @@ static void bodies_that_are_no_json_are_400(void **state) {
                                          "{\"a\":\"\xFF\"}",
                                          "{\"a\":\"\\ud800\"}"};
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++)
-        assert_true(is_refused(chat, bodies[i], 400, NULL));
+        assert_true(fake_refuses(chat, bodies[i], 400, NULL));
 }
 
 static void huge_and_negative_numbers_are_400_in_every_field(void **state) {
@@ -106,7 +63,7 @@ static void huge_and_negative_numbers_are_400_in_every_field(void **state) {
                      "{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}],\"logprobs\":true,"
                      "\"%s\":%s}",
                      fields[i], values[k]);
-            assert_true(is_refused(chat, body, 400, fields[i]));
+            assert_true(fake_refuses(chat, body, 400, fields[i]));
         }
 }
 
@@ -117,7 +74,7 @@ static void breakers_are_short_and_few(void **state) {
     const char *values[] = {"\"a\"", "[1]", "[null]", "[\"a\",{}]"};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         snprintf(body, sizeof body, "{\"prompt\":\"a\",\"%s\":%s}", name, values[i]);
-        assert_true(is_refused("/v1/completions", body, 400, name));
+        assert_true(fake_refuses("/v1/completions", body, 400, name));
     }
     for (int bytes = 40; bytes <= 41; bytes++) {
         snprintf(body, sizeof body,
@@ -126,7 +83,7 @@ static void breakers_are_short_and_few(void **state) {
         if (bytes <= 40)
             assert_int_equal(fake_post(&fake, "/v1/completions", body)->status, 200);
         else
-            assert_true(is_refused("/v1/completions", body, 400, name));
+            assert_true(fake_refuses("/v1/completions", body, 400, name));
     }
     for (int count = 16; count <= 17; count++) {
         size_t n = (size_t)snprintf(body, sizeof body, "{\"prompt\":\"a\",\"%s\":[\"\"", name);
@@ -136,7 +93,7 @@ static void breakers_are_short_and_few(void **state) {
         if (count <= 16)
             assert_int_equal(fake_post(&fake, "/v1/completions", body)->status, 200);
         else
-            assert_true(is_refused("/v1/completions", body, 400, name));
+            assert_true(fake_refuses("/v1/completions", body, 400, name));
     }
 }
 
@@ -218,7 +175,7 @@ static void what_can_not_be_done_is_named(void **state) {
         {"/completion", "{\"prompt\":\"a\",\"n_predict\":-2}", "n_predict"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        assert_true(is_refused(rows[i].path, rows[i].body, 400, rows[i].param));
+        assert_true(fake_refuses(rows[i].path, rows[i].body, 400, rows[i].param));
 }
 
 /* Each changes the answer, and none is supported: a value that asks for it is refused by name, one
@@ -237,7 +194,7 @@ static void fields_of_other_servers_are_refused_by_name(void **state) {
         {"think", "true", "false"},
         {"chat_template", "\"x\"", "null"},
         {"image_data", "[\"x\"]", "[]"},
-        {"lora", "[{\"id\":0}]", "[]"},
+        {"lora", "[{\"id\":0}]", "[]"}, /* no adapters are loaded */
         {"mirostat", "2", "0"},
         {"n_indent", "4", "0"},
         {"t_max_predict_ms", "9", "0"},
@@ -275,7 +232,7 @@ static void fields_of_other_servers_are_refused_by_name(void **state) {
         snprintf(body, sizeof body, "{%s,\"%s\":%s}", ask[1], field, rows[i / ASKS].asks);
         const bool begins =
             strcmp(ask[0], chat) == 0 && strcmp(field, "add_generation_prompt") == 0;
-        if (!own && !begins) assert_true(is_refused(ask[0], body, 400, field));
+        if (!own && !begins) assert_true(fake_refuses(ask[0], body, 400, field));
         snprintf(body, sizeof body, "{%s,\"%s\":%s}", ask[1], field, rows[i / ASKS].neutral);
         assert_int_equal(fake_post(&fake, ask[0], body)->status, 200);
     }
@@ -301,7 +258,7 @@ static void unknown_paths_lead_to_ours(void **state) {
 static void another_model_is_404_where_names_count(void **state) {
     (void)state;
     assert_true(
-        is_refused("/v1/completions", "{\"prompt\":\"a\",\"model\":\"gpt-4\"}", 404, "model"));
+        fake_refuses("/v1/completions", "{\"prompt\":\"a\",\"model\":\"gpt-4\"}", 404, "model"));
     assert_int_equal(
         fake_post(&fake, "/v1/completions", "{\"prompt\":\"a\",\"model\":\"kjv\"}")->status, 200);
 }
@@ -319,11 +276,11 @@ static void odd_salts_are_texts_like_others(void **state) {
         tree = fake.request[0].request.tree;
     }
     assert_true(
-        is_refused("/v1/completions", "{\"prompt\":\"a\",\"cache_salt\":7}", 400, "cache_salt"));
+        fake_refuses("/v1/completions", "{\"prompt\":\"a\",\"cache_salt\":7}", 400, "cache_salt"));
     memset(salt, 'x', sizeof salt - 1);
     salt[sizeof salt - 1] = 0;
     snprintf(body, sizeof body, "{\"prompt\":\"a\",\"cache_salt\":\"%s\"}", salt);
-    assert_true(is_refused("/v1/completions", body, 400, "cache_salt"));
+    assert_true(fake_refuses("/v1/completions", body, 400, "cache_salt"));
 }
 
 static void keys_and_salts_have_trees_of_their_own(void **state) {
@@ -348,15 +305,15 @@ static void a_full_queue_is_429_with_a_time(void **state) {
     (void)state;
     fake.submit = MNEM_BUSY;
     fake.refusal = (mnem_request_refusal){.retry_after_seconds = 7};
-    assert_true(is_refused("/v1/completions", "{\"prompt\":\"a\"}", 429, NULL));
+    assert_true(fake_refuses("/v1/completions", "{\"prompt\":\"a\"}", 429, NULL));
     assert_string_equal(fake.answer.headers, "Retry-After: 7\r\n");
 }
 
 static void an_error_before_the_first_byte_is_a_status(void **state) {
     (void)state;
     fake.end = MNEM_END_ERROR;
-    assert_true(is_refused("/v1/completions", "{\"prompt\":\"a\"}", 500, NULL));
-    assert_true(has("the disk is gone"));
+    assert_true(fake_refuses("/v1/completions", "{\"prompt\":\"a\"}", 500, NULL));
+    assert_true(fake_has("the disk is gone"));
     fake.end = MNEM_END_STOP;
 }
 
@@ -365,7 +322,7 @@ static void an_error_in_a_stream_is_an_event(void **state) {
     fake.end = MNEM_END_ERROR;
     fake_post(&fake, "/v1/completions", "{\"prompt\":\"a\",\"stream\":true}");
     assert_int_equal(fake.answer.status, 200);
-    assert_true(has("data: {\"error\":{\"message\":\"the disk is gone\""));
+    assert_true(fake_has("data: {\"error\":{\"message\":\"the disk is gone\""));
     assert_null(strstr(fake.answer.body, "[DONE]"));
     fake.end = MNEM_END_STOP;
 }
@@ -399,8 +356,8 @@ static void a_client_that_reads_nothing_is_waited_for(void **state) {
     fake.room_bytes = 0;
     fake.handler.on_writable(fake.api, fake.exchange);
     assert_true(fake.answer.over);
-    assert_true(has("\"finish_reason\":\"length\""));
-    assert_true(has("data: [DONE]"));
+    assert_true(fake_has("\"finish_reason\":\"length\""));
+    assert_true(fake_has("data: [DONE]"));
     fake.end_after = true;
 }
 
@@ -414,7 +371,7 @@ static void who_waits_long_is_told_that_the_server_lives(void **state) {
     assert_string_equal(fake.answer.body, "\n"); /* no comment: some clients lose the next event */
     while (fake_step(&fake)) {
     }
-    assert_true(has("data: [DONE]"));
+    assert_true(fake_has("data: [DONE]"));
 }
 
 static void who_was_set_aside_is_told_when_it_goes_on(void **state) {
@@ -432,20 +389,20 @@ static void who_was_set_aside_is_told_when_it_goes_on(void **state) {
     assert_memory_equal(fake.answer.body + told, ": preempted\n\ndata: {", 20);
     while (fake_step(&fake)) {
     }
-    assert_true(has("data: [DONE]"));
+    assert_true(fake_has("data: [DONE]"));
     assert_null(strstr(fake.answer.body + told + 2, ": preempted"));
 }
 
 static void who_stops_takes_no_more(void **state) {
     (void)state;
     api_drain(fake.api);
-    assert_true(is_refused("/v1/completions", "{\"prompt\":\"a\"}", 503, NULL));
+    assert_true(fake_refuses("/v1/completions", "{\"prompt\":\"a\"}", 503, NULL));
     assert_int_equal(fake_send(&fake, "GET", "/ready", "", 0)->status, 503);
     assert_int_equal(fake_send(&fake, "GET", "/health", "", 0)->status, 200);
-    fake.submit = MNEM_BUSY; /* for close_fake */
+    fake.submit = MNEM_BUSY; /* for fake_teardown_serving */
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, close_fake)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fake_setup_strict, fake_teardown_serving)
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(bodies_that_are_no_json_are_400),

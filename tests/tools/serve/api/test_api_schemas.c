@@ -1,16 +1,11 @@
 /* test_api_schemas.c: what schemas of tools say is held to in every format that models write calls
  * in, and what can't be held to is named. Which values are valid is jsonschema's word. */
-#include "kit/kit.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
+#include "tools/serve/kit/fake_test.h"
 
-#include "tools/serve/api/fake_serve.h"
-
-static fake_serve fake;
 static char noted[4000];
 static const char path[] = "/v1/chat/completions";
 
@@ -28,12 +23,6 @@ static void on_note(void *context, const char *text) {
 static void open_with(const char *template) {
     noted[0] = 0;
     fake_open_with(&(api_options){.template = fake_text(template), .on_note = on_note}, 600, &fake);
-}
-
-static int close_fake(void **state) {
-    (void)state;
-    fake_close(&fake);
-    return 0;
 }
 
 /* A required call of f, whose parameters these are. */
@@ -327,14 +316,14 @@ static void a_hundred_and_twenty_eight_tools_are_held_to(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(texts_of_coder_fit_their_schema, close_fake),
-        cmocka_unit_test_teardown(texts_of_glm_fit_their_schema, close_fake),
-        cmocka_unit_test_teardown(names_of_any_characters_are_arguments, close_fake),
-        cmocka_unit_test_teardown(one_word_costs_no_other, close_fake),
-        cmocka_unit_test_teardown(a_tagged_argument_costs_no_other, close_fake),
-        cmocka_unit_test_teardown(every_form_names_it, close_fake),
-        cmocka_unit_test_teardown(what_is_tried_has_a_bound, close_fake),
-        cmocka_unit_test_teardown(a_hundred_and_twenty_eight_tools_are_held_to, close_fake),
+        cmocka_unit_test_teardown(texts_of_coder_fit_their_schema, fake_teardown),
+        cmocka_unit_test_teardown(texts_of_glm_fit_their_schema, fake_teardown),
+        cmocka_unit_test_teardown(names_of_any_characters_are_arguments, fake_teardown),
+        cmocka_unit_test_teardown(one_word_costs_no_other, fake_teardown),
+        cmocka_unit_test_teardown(a_tagged_argument_costs_no_other, fake_teardown),
+        cmocka_unit_test_teardown(every_form_names_it, fake_teardown),
+        cmocka_unit_test_teardown(what_is_tried_has_a_bound, fake_teardown),
+        cmocka_unit_test_teardown(a_hundred_and_twenty_eight_tools_are_held_to, fake_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

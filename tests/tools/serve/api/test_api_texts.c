@@ -1,38 +1,14 @@
 /* test_api_texts.c: completions: prompts, stops, characters, logprobs, choices; and the forms of
  * the other protocols. */
-#include "kit/kit.h"
-
 #include <stdio.h>
 #include <string.h>
 
-#include <jansson.h>
-
-#include "tools/serve/api/fake_serve.h"
-
-static fake_serve fake;
+#include "tools/serve/kit/fake_test.h"
 
 static int open_fake(void **state) {
     (void)state;
     fake_open(&(api_options){.name = "kjv"}, &fake);
     return 0;
-}
-
-static int close_fake(void **state) {
-    (void)state;
-    fake_close(&fake);
-    return 0;
-}
-
-static bool has(const char *text) {
-    if (strstr(fake.answer.body, text)) return true;
-    print_message("no %s in\n%s\n", text, fake.answer.body);
-    return false;
-}
-
-static int count(const char *text) {
-    int n = 0;
-    for (const char *at = fake.answer.body; (at = strstr(at, text)); at++) n++;
-    return n;
 }
 
 static const char path[] = "/v1/completions";
@@ -54,7 +30,7 @@ static void prompts_are_texts_ids_or_lists_of_them(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         snprintf(body, sizeof body, "{\"prompt\":%s}", rows[i].prompt);
         assert_int_equal(fake_post(&fake, path, body)->status, 200);
-        assert_int_equal(count("\"text\":\"God\""), rows[i].choices);
+        assert_int_equal(fake_count("\"text\":\"God\""), rows[i].choices);
     }
 }
 
@@ -65,10 +41,10 @@ static void every_prompt_has_n_answers(void **state) {
     char index[32];
     for (int i = 0; i < 6; i++) {
         snprintf(index, sizeof index, "{\"index\":%d,\"text\":\"G\"", i);
-        assert_true(has(index));
+        assert_true(fake_has(index));
     }
-    assert_int_equal(count("\"finish_reason\":\"stop\""), 6);
-    assert_int_equal(count("[DONE]"), 1);
+    assert_int_equal(fake_count("\"finish_reason\":\"stop\""), 6);
+    assert_int_equal(fake_count("[DONE]"), 1);
 }
 
 static void a_prompt_beyond_the_context_is_refused_or_cut(void **state) {
@@ -79,12 +55,12 @@ static void a_prompt_beyond_the_context_is_refused_or_cut(void **state) {
     strcat(body, "]}");
     fake.say = "God";
     assert_int_equal(fake_post(&fake, path, body)->status, 400);
-    assert_true(has("\"code\":\"context_length_exceeded\""));
-    assert_true(has("\"param\":\"prompt\""));
+    assert_true(fake_has("\"code\":\"context_length_exceeded\""));
+    assert_true(fake_has("\"param\":\"prompt\""));
     fake_close(&fake);
     fake_open(&(api_options){.truncate = true}, &fake);
     assert_int_equal(fake_post(&fake, path, body)->status, 200);
-    assert_true(has("\"prompt_tokens\":240"));
+    assert_true(fake_has("\"prompt_tokens\":240"));
 }
 
 static void earliest_turns_go_where_cutting_is_asked_for(void **state) {
@@ -127,7 +103,7 @@ static void stop_strings_are_never_told(void **state) {
             strncat(told, at, (size_t)(strchr(at, '"') - at));
         }
         assert_string_equal(told, rest[i]);
-        assert_int_equal(count("\"finish_reason\":\"stop\""), 1);
+        assert_int_equal(fake_count("\"finish_reason\":\"stop\""), 1);
     }
 }
 
@@ -135,13 +111,13 @@ static void characters_are_whole(void **state) {
     (void)state;
     fake.say = "a\xE2\x82\xAC\xF0\x9F\x98\x80z";
     fake_post(&fake, path, "{\"prompt\":\"a\",\"stream\":true}");
-    assert_true(has("\xE2\x82\xAC\""));
-    assert_true(has("\xF0\x9F\x98\x80\""));
-    assert_int_equal(count("\xEF\xBF\xBD"), 0);
+    assert_true(fake_has("\xE2\x82\xAC\""));
+    assert_true(fake_has("\xF0\x9F\x98\x80\""));
+    assert_int_equal(fake_count("\xEF\xBF\xBD"), 0);
     /* One that ends in the middle is told as what it is: none. */
     fake.say = "a\xE2\x82";
     fake_post(&fake, path, "{\"prompt\":\"a\"}");
-    assert_true(has("\"text\":\"a\xEF\xBF\xBD"));
+    assert_true(fake_has("\"text\":\"a\xEF\xBF\xBD"));
 }
 
 static void logprobs_go_with_their_text(void **state) {
@@ -163,8 +139,8 @@ static void logprobs_go_with_their_text(void **state) {
     fake_post(&fake, "/v1/chat/completions",
               "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"logprobs\":true,"
               "\"top_logprobs\":3,\"stream\":true}");
-    assert_true(has("\"logprobs\":{\"content\":[{\"token\":\"G"));
-    assert_true(has("\"top_logprobs\":[{\"token\":"));
+    assert_true(fake_has("\"logprobs\":{\"content\":[{\"token\":\"G"));
+    assert_true(fake_has("\"top_logprobs\":[{\"token\":"));
 }
 
 /* The fake says a byte at a time: of a character that is cut, nothing is told. */
@@ -172,31 +148,31 @@ static void a_length_that_cuts_a_character_holds_it_back(void **state) {
     (void)state;
     fake.say = "G\xc3\xb6t";
     fake_post(&fake, path, "{\"prompt\":\"In the\",\"max_tokens\":2}");
-    assert_true(has("\"text\":\"G\""));
-    assert_true(has("\"finish_reason\":\"length\""));
+    assert_true(fake_has("\"text\":\"G\""));
+    assert_true(fake_has("\"finish_reason\":\"length\""));
     fake_post(&fake, path, "{\"prompt\":\"In the\",\"max_tokens\":3}");
-    assert_true(has("\"text\":\"G\xc3\xb6\""));
+    assert_true(fake_has("\"text\":\"G\xc3\xb6\""));
 }
 
 static void the_length_is_a_reason(void **state) {
     (void)state;
     fake.say = "God created the heavens";
     fake_post(&fake, path, "{\"prompt\":\"a\",\"max_tokens\":2}");
-    assert_true(has("\"finish_reason\":\"length\""));
-    assert_true(has("\"completion_tokens\":2"));
+    assert_true(fake_has("\"finish_reason\":\"length\""));
+    assert_true(fake_has("\"completion_tokens\":2"));
 }
 
 static void answers_follow_formats(void **state) {
     (void)state;
     fake.say = "{\"a\": \"b\"}";
     fake_post(&fake, path, "{\"prompt\":\"a\",\"response_format\":{\"type\":\"json_object\"}}");
-    assert_true(has("\"text\":\"{\\\"a\\\": \\\"b\\\"}\""));
+    assert_true(fake_has("\"text\":\"{\\\"a\\\": \\\"b\\\"}\""));
     fake_post(&fake, path,
               "{\"prompt\":\"a\",\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{"
               "\"name\":\"x\",\"strict\":true,\"schema\":{\"enum\":[17]}}}}");
-    assert_true(has("\"text\":\"17\""));
+    assert_true(fake_has("\"text\":\"17\""));
     fake_post(&fake, path, "{\"prompt\":\"a\",\"grammar\":\"root ::= \\\"yes\\\"\"}");
-    assert_true(has("\"text\":\"yes\""));
+    assert_true(fake_has("\"text\":\"yes\""));
 }
 
 /* Other servers' names of response_format. */
@@ -220,12 +196,12 @@ static void formats_of_other_servers_are_followed(void **state) {
         snprintf(body, sizeof body, "{\"prompt\":\"a\",%s}", rows[i].field);
         snprintf(want, sizeof want, "\"text\":\"%s\"", rows[i].text);
         assert_int_equal(fake_post(&fake, path, body)->status, 200);
-        assert_true(has(want));
+        assert_true(fake_has(want));
         snprintf(body, sizeof body, "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],%s}",
                  rows[i].field);
         snprintf(want, sizeof want, "\"content\":\"%s\"", rows[i].text);
         assert_int_equal(fake_post(&fake, "/v1/chat/completions", body)->status, 200);
-        assert_true(has(want));
+        assert_true(fake_has(want));
     }
 }
 
@@ -246,13 +222,13 @@ static void what_is_passed_over_is_listed(void **state) {
         snprintf(body, sizeof body, bodies[i / 2][1], stream);
 #pragma GCC diagnostic pop
         assert_int_equal(fake_post(&fake, bodies[i / 2][0], body)->status, 200);
-        assert_true(has("\"mnem\":{\"unsupported\":[\"samplers\",\"typical_p\"]}"));
-        assert_int_equal(count("\"unsupported\""), 1);
+        assert_true(fake_has("\"mnem\":{\"unsupported\":[\"samplers\",\"typical_p\"]}"));
+        assert_int_equal(fake_count("\"unsupported\""), 1);
     }
     fake_post(&fake, path, "{\"prompt\":\"a\",\"typical_p\":1,\"samplers\":[]}");
-    assert_int_equal(count("\"unsupported\""), 0);
+    assert_int_equal(fake_count("\"unsupported\""), 0);
     fake_post(&fake, path, "{\"prompt\":\"a\",\"keep_alive\":\"5m\"}");
-    assert_true(has("\"unsupported\":[\"keep_alive\"]"));
+    assert_true(fake_has("\"unsupported\":[\"keep_alive\"]"));
 }
 
 /* ---- other protocols ---- */
@@ -261,19 +237,19 @@ static void flat_completions_are_llamas(void **state) {
     (void)state;
     fake.say = "God";
     fake_post(&fake, "/completion", "{\"prompt\":\"a\",\"n_predict\":4}");
-    assert_true(has("\"content\":\"God\",\"stop\":true"));
-    assert_true(has("\"timings\":{\"cache_n\":1,\"prompt_n\":0,\"prompt_ms\":"));
-    assert_true(has(",\"predicted_n\":2,\"predicted_ms\":"));
+    assert_true(fake_has("\"content\":\"God\",\"stop\":true"));
+    assert_true(fake_has("\"timings\":{\"cache_n\":1,\"prompt_n\":0,\"prompt_ms\":"));
+    assert_true(fake_has(",\"predicted_n\":2,\"predicted_ms\":"));
     fake_post(&fake, "/completion", "{\"prompt\":\"a\",\"stream\":true}");
-    assert_true(has("\"content\":\"od\",\"stop\":false"));
-    assert_int_equal(count("[DONE]"), 0);
-    assert_int_equal(count("\"timings\""), 1); /* in the last chunk */
+    assert_true(fake_has("\"content\":\"od\",\"stop\":false"));
+    assert_int_equal(fake_count("[DONE]"), 0);
+    assert_int_equal(fake_count("\"timings\""), 1); /* in the last chunk */
     fake_post(&fake, "/completions", "{\"prompt\":\"a\",\"n_predict\":4}");
-    assert_true(has("\"content\":\"God\",\"stop\":true"));
+    assert_true(fake_has("\"content\":\"God\",\"stop\":true"));
     fake_post(&fake, "/chat/completions", "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}");
-    assert_true(has("\"object\":\"chat.completion\""));
+    assert_true(fake_has("\"object\":\"chat.completion\""));
     fake_send(&fake, "GET", "/models", "", 0);
-    assert_true(has("{\"object\":\"list\",\"data\":[{\"id\":\"kjv\""));
+    assert_true(fake_has("{\"object\":\"list\",\"data\":[{\"id\":\"kjv\""));
 }
 
 static void messages_are_anthropics(void **state) {
@@ -282,8 +258,8 @@ static void messages_are_anthropics(void **state) {
     fake_post(&fake, "/v1/messages",
               "{\"max_tokens\":8,\"system\":[{\"type\":\"text\",\"text\":\"x\"}],\"messages\":[{"
               "\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"Hi\"}]}]}");
-    assert_true(has("\"content\":[{\"type\":\"text\",\"text\":\"God created\"}],"
-                    "\"stop_reason\":\"end_turn\",\"stop_sequence\":null"));
+    assert_true(fake_has("\"content\":[{\"type\":\"text\",\"text\":\"God created\"}],"
+                         "\"stop_reason\":\"end_turn\",\"stop_sequence\":null"));
     fake_post(&fake, "/v1/messages",
               "{\"max_tokens\":8,\"stream\":true,\"messages\":[{\"role\":\"user\","
               "\"content\":\"Hi\"}],\"stop_sequences\":[\"created\"]}");
@@ -293,19 +269,19 @@ static void messages_are_anthropics(void **state) {
     for (int i = 0; i < 6; i++) {
         char line[64];
         snprintf(line, sizeof line, "event: %s\ndata: {\"type\":\"%s\"", events[i], events[i]);
-        assert_true(has(line));
+        assert_true(fake_has(line));
     }
-    assert_true(has("\"stop_reason\":\"stop_sequence\",\"stop_sequence\":\"created\""));
+    assert_true(fake_has("\"stop_reason\":\"stop_sequence\",\"stop_sequence\":\"created\""));
     fake_post(&fake, "/v1/messages", "{\"messages\":[]}");
-    assert_true(has("{\"type\":\"error\",\"error\":{\"message\":\"'max_tokens' is missing: "));
+    assert_true(fake_has("{\"type\":\"error\",\"error\":{\"message\":\"'max_tokens' is missing: "));
 }
 
 static void responses_are_items(void **state) {
     (void)state;
     fake.say = "God created";
     fake_post(&fake, "/v1/responses", "{\"input\":\"Hi\",\"instructions\":\"Be brief\"}");
-    assert_true(has("\"status\":\"completed\""));
-    assert_true(has("\"content\":[{\"type\":\"output_text\",\"text\":\"God created\""));
+    assert_true(fake_has("\"status\":\"completed\""));
+    assert_true(fake_has("\"content\":[{\"type\":\"output_text\",\"text\":\"God created\""));
     fake_post(
         &fake, "/v1/responses",
         "{\"input\":[{\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"Hi\""
@@ -313,24 +289,24 @@ static void responses_are_items(void **state) {
         "{\"type\":\"function_call_output\",\"call_id\":\"c\",\"output\":\"5\"}],"
         "\"stream\":true}");
     assert_int_equal(fake.answer.status, 200);
-    assert_true(has("event: response.output_text.delta\n"));
-    assert_true(has("event: response.completed\n"));
-    assert_int_equal(count("\"type\":\"response.created\",\"sequence_number\":0"), 1);
+    assert_true(fake_has("event: response.output_text.delta\n"));
+    assert_true(fake_has("event: response.completed\n"));
+    assert_int_equal(fake_count("\"type\":\"response.created\",\"sequence_number\":0"), 1);
 }
 
 static void tokens_go_there_and_back(void **state) {
     (void)state;
     char body[512];
     fake_post(&fake, "/tokenize", "{\"content\":\"In the beginning\"}");
-    assert_true(has("{\"tokens\":["));
+    assert_true(fake_has("{\"tokens\":["));
     const char *end = strchr(fake.answer.body, ']');
     snprintf(body, sizeof body, "%.*s]}", (int)(end - fake.answer.body), fake.answer.body);
     fake_post(&fake, "/detokenize", body);
     assert_string_equal(fake.answer.body,
                         "{\"content\":\"In the beginning\",\"prompt\":\"In the beginning\"}\n");
     fake_post(&fake, "/tokenize", "{\"prompt\":\"a\xE2\x82\xAC\",\"with_pieces\":true}");
-    assert_true(has("\"piece\":\"a\""));
-    assert_true(has("\"piece\":["));
+    assert_true(fake_has("\"piece\":\"a\""));
+    assert_true(fake_has("\"piece\":["));
 }
 
 /* Of the model that ships, whose vocabulary is GPT-2's form: one token begins and ends texts. */
@@ -338,15 +314,15 @@ static void the_tokenizer_names_its_special_tokens(void **state) {
     (void)state;
     fake_send(&fake, "GET", "/tokenizer_info", "", 0);
     assert_int_equal(fake.answer.status, 200);
-    assert_true(has("\"vocab_size\":2048,"));
-    assert_true(has("\"bos_token\":\"<|endoftext|>\",\"eos_token\":\"<|endoftext|>\""));
-    assert_true(has("\"unk_token\":null"));
-    assert_true(has("\"chat_template\":\"{% for"));
+    assert_true(fake_has("\"vocab_size\":2048,"));
+    assert_true(fake_has("\"bos_token\":\"<|endoftext|>\",\"eos_token\":\"<|endoftext|>\""));
+    assert_true(fake_has("\"unk_token\":null"));
+    assert_true(fake_has("\"chat_template\":\"{% for"));
     json_t *root = json_loads(fake.answer.body, 0, NULL);
     assert_non_null(root);
     json_decref(root);
     fake_post(&fake, "/tokenize", "{\"prompt\":\"<|endoftext|>\",\"add_special_tokens\":false}");
-    assert_true(has("{\"tokens\":[2047],\"count\":1,"));
+    assert_true(fake_has("{\"tokens\":[2047],\"count\":1,"));
 }
 
 static void pages_say_what_runs(void **state) {
@@ -360,15 +336,15 @@ static void pages_say_what_runs(void **state) {
         json_decref(root);
     }
     fake_send(&fake, "GET", "/props", "", 0);
-    assert_true(has("\"total_slots\":7,")); /* what runs at a time, not the sequences */
+    assert_true(fake_has("\"total_slots\":7,")); /* what runs at a time, not the sequences */
     fake_send(&fake, "GET", "/metrics", "", 0);
-    assert_true(has("mnem_kv_pages{state=\"free\"} 4\n"));
-    assert_true(has("mnem_ledger_bytes{kind=\"host\",tag=\"requests\"}"));
-    assert_true(has("mnem_set_aside_total{way=\"recompute\",why=\"no_room\"} 0\n"));
-    assert_true(has("mnem_set_aside_expected_seconds_total{way=\"swap\"} 0\n"));
-    assert_true(has("mnem_step_seconds_bucket{le=\"+Inf\"} 0\n"));
+    assert_true(fake_has("mnem_kv_pages{state=\"free\"} 4\n"));
+    assert_true(fake_has("mnem_ledger_bytes{kind=\"host\",tag=\"requests\"}"));
+    assert_true(fake_has("mnem_set_aside_total{way=\"recompute\",why=\"no_room\"} 0\n"));
+    assert_true(fake_has("mnem_set_aside_expected_seconds_total{way=\"swap\"} 0\n"));
+    assert_true(fake_has("mnem_step_seconds_bucket{le=\"+Inf\"} 0\n"));
     assert_string_equal(fake.answer.body + fake.answer.bytes - 6, "# EOF\n");
-    assert_int_equal(count("vllm:"), 0);
+    assert_int_equal(fake_count("vllm:"), 0);
 }
 
 /* Zeros would be taken for what the model has. */
@@ -379,12 +355,12 @@ static void numbers_wait_until_the_model_is_loaded(void **state) {
     api_begin(fake.api, NULL, NULL, 0); /* as before it has begun */
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         assert_int_equal(fake_send(&fake, "GET", paths[i], "", 0)->status, 503);
-        assert_true(has("the server is still loading the model"));
+        assert_true(fake_has("the server is still loading the model"));
         assert_non_null(strstr(fake.answer.headers, "Retry-After: 1\r\n"));
     }
     assert_int_equal(fake_send(&fake, "GET", "/metrics", "", 0)->status, 200);
-    assert_true(has("mnem_ledger_bytes{kind=\"host\",tag=\"requests\"}"));
-    assert_int_equal(count("mnem_kv_pages"), 0);
+    assert_true(fake_has("mnem_ledger_bytes{kind=\"host\",tag=\"requests\"}"));
+    assert_int_equal(fake_count("mnem_kv_pages"), 0);
 }
 
 static void metrics_have_vllms_names_on_request(void **state) {
@@ -392,9 +368,9 @@ static void metrics_have_vllms_names_on_request(void **state) {
     fake_close(&fake);
     fake_open(&(api_options){.metrics_vllm = true}, &fake);
     fake_send(&fake, "GET", "/metrics", "", 0);
-    assert_true(has("\nvllm:num_requests_running 1\n"));
-    assert_true(has("\nvllm:generation_tokens_total 0\n"));
-    assert_true(has("\nvllm:request_success_total{finished_reason=\"stop\"} 0\n"));
+    assert_true(fake_has("\nvllm:num_requests_running 1\n"));
+    assert_true(fake_has("\nvllm:generation_tokens_total 0\n"));
+    assert_true(fake_has("\nvllm:request_success_total{finished_reason=\"stop\"} 0\n"));
 }
 
 /* Every name in a panel's expression is one of a sample; returns how many there are. */
@@ -434,7 +410,7 @@ static void the_dashboard_asks_for_what_is_there(void **state) {
     json_decref(board);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, close_fake)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, fake_teardown)
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(prompts_are_texts_ids_or_lists_of_them),

@@ -1,12 +1,8 @@
 /* test_api_tools.c: calls of tools: what a model is told of them, and what clients get. */
-#include "kit/kit.h"
-
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/serve/api/fake_serve.h"
-
-static fake_serve fake;
+#include "tools/serve/kit/fake_test.h"
 
 static const char hermes[] =
     "{% for t in tools or [] %}{{ t.function.name }};{% endfor %}"
@@ -30,34 +26,16 @@ static void open_with(const char *template) {
     fake_open(&(api_options){.name = "kjv", .template = fake_text(template)}, &fake);
 }
 
-static int close_fake(void **state) {
-    (void)state;
-    fake_close(&fake);
-    return 0;
-}
-
-static bool has(const char *text) {
-    if (strstr(fake.answer.body, text)) return true;
-    print_message("no %s in\n%s\n", text, fake.answer.body);
-    return false;
-}
-
-static int count(const char *text) {
-    int n = 0;
-    for (const char *at = fake.answer.body; (at = strstr(at, text)); at++) n++;
-    return n;
-}
-
 static void calls_come_out_of_text(void **state) {
     (void)state;
     open_with(hermes);
     fake.say = "I will.\n<tool_call>\n{\"name\": \"add\", \"arguments\": {\"a\": 4}}\n</tool_call>";
     fake_post(&fake, path, CHAT TOOLS "}");
     assert_int_equal(fake.answer.status, 200);
-    assert_true(has("\"content\":\"I will.\""));
-    assert_true(has("\"type\":\"function\",\"function\":{\"name\":\"add\","
-                    "\"arguments\":\"{\\\"a\\\": 4}\"}}]"));
-    assert_true(has("\"finish_reason\":\"tool_calls\""));
+    assert_true(fake_has("\"content\":\"I will.\""));
+    assert_true(fake_has("\"type\":\"function\",\"function\":{\"name\":\"add\","
+                         "\"arguments\":\"{\\\"a\\\": 4}\"}}]"));
+    assert_true(fake_has("\"finish_reason\":\"tool_calls\""));
 }
 
 static void several_calls_have_numbers_and_ids(void **state) {
@@ -66,13 +44,13 @@ static void several_calls_have_numbers_and_ids(void **state) {
     fake.say = "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": 4}}</tool_call>\n"
                "<tool_call>{\"name\": \"stop\", \"arguments\": {}}</tool_call>";
     fake_post(&fake, path, CHAT TOOLS ",\"stream\":true}");
-    assert_int_equal(count("\"id\":\"call_"), 2);
-    assert_int_equal(count("\"name\":\"add\""), 1);
-    assert_int_equal(count("\"name\":\"stop\""), 1);
-    assert_true(count("\"tool_calls\":[{\"index\":0,") > 2);
-    assert_true(count("\"tool_calls\":[{\"index\":1,") >= 2);
-    assert_true(has("\"finish_reason\":\"tool_calls\""));
-    assert_int_equal(count("tool_call>"), 0);
+    assert_int_equal(fake_count("\"id\":\"call_"), 2);
+    assert_int_equal(fake_count("\"name\":\"add\""), 1);
+    assert_int_equal(fake_count("\"name\":\"stop\""), 1);
+    assert_true(fake_count("\"tool_calls\":[{\"index\":0,") > 2);
+    assert_true(fake_count("\"tool_calls\":[{\"index\":1,") >= 2);
+    assert_true(fake_has("\"finish_reason\":\"tool_calls\""));
+    assert_int_equal(fake_count("tool_call>"), 0);
 }
 
 static void arguments_are_held_to_their_schema(void **state) {
@@ -80,8 +58,8 @@ static void arguments_are_held_to_their_schema(void **state) {
     open_with(hermes);
     fake.say = "<tool_call>{\"name\": \"add\", \"arguments\": {\"a\": \"four\"}}</tool_call>";
     fake_post(&fake, path, CHAT TOOLS "}");
-    assert_int_equal(count("four"), 0);
-    assert_true(has("\"name\":\"add\",\"arguments\":\"{"));
+    assert_int_equal(fake_count("four"), 0);
+    assert_true(fake_has("\"name\":\"add\",\"arguments\":\"{"));
 }
 
 static void a_required_call_is_made(void **state) {
@@ -89,14 +67,14 @@ static void a_required_call_is_made(void **state) {
     open_with(hermes);
     fake.say = "I would rather not.";
     fake_post(&fake, path, CHAT TOOLS ",\"tool_choice\":\"required\"}");
-    assert_int_equal(count("rather"), 0);
-    assert_true(has("\"tool_calls\":[{"));
+    assert_int_equal(fake_count("rather"), 0);
+    assert_true(fake_has("\"tool_calls\":[{"));
     fake.say = "<tool_call>{\"name\": \"add\"";
     fake_post(&fake, path,
               CHAT TOOLS
               ",\"tool_choice\":{\"type\":\"function\",\"function\":{\"name\":\"stop\"}}}");
-    assert_true(has("\"name\":\"stop\""));
-    assert_int_equal(count("\"name\":\"add\""), 0);
+    assert_true(fake_has("\"name\":\"stop\""));
+    assert_int_equal(fake_count("\"name\":\"add\""), 0);
 }
 
 static void without_a_choice_marks_are_text(void **state) {
@@ -104,7 +82,7 @@ static void without_a_choice_marks_are_text(void **state) {
     open_with(hermes);
     fake.say = "<tool_call>";
     fake_post(&fake, path, CHAT TOOLS ",\"tool_choice\":\"none\"}");
-    assert_true(has("\"content\":\"<tool_call>\""));
+    assert_true(fake_has("\"content\":\"<tool_call>\""));
 }
 
 static void llama3_calls_without_marks(void **state) {
@@ -112,11 +90,11 @@ static void llama3_calls_without_marks(void **state) {
     open_with(llama3);
     fake.say = "{\"name\": \"add\", \"parameters\": {\"a\": 4}}";
     fake_post(&fake, path, CHAT TOOLS "}");
-    assert_true(has("\"name\":\"add\",\"arguments\":\"{\\\"a\\\": 4}\""));
-    assert_true(has("\"content\":null"));
+    assert_true(fake_has("\"name\":\"add\",\"arguments\":\"{\\\"a\\\": 4}\""));
+    assert_true(fake_has("\"content\":null"));
     fake.say = "No {\"name\": 1}";
     fake_post(&fake, path, CHAT TOOLS "}");
-    assert_true(has("\"content\":\"No {\\\"name\\\": 1}\""));
+    assert_true(fake_has("\"content\":\"No {\\\"name\\\": 1}\""));
 }
 
 static void thoughts_come_apart_from_calls(void **state) {
@@ -125,8 +103,8 @@ static void thoughts_come_apart_from_calls(void **state) {
     fake.say = "<think>hm</think>\n\nSo:\n<tool_call>{\"name\": \"stop\", \"arguments\": {}}"
                "</tool_call>";
     fake_post(&fake, path, CHAT TOOLS "}");
-    assert_true(has("\"content\":\"So:\",\"reasoning_content\":\"hm\""));
-    assert_true(has("\"name\":\"stop\""));
+    assert_true(fake_has("\"content\":\"So:\",\"reasoning_content\":\"hm\""));
+    assert_true(fake_has("\"name\":\"stop\""));
 }
 
 static void malformed_history_is_rendered(void **state) {
@@ -156,9 +134,9 @@ static void a_template_without_tools_is_told_of_them(void **state) {
     open_with(NULL);
     fake_post(&fake, "/apply-template", CHAT TOOLS "}");
     assert_int_equal(fake.answer.status, 200);
-    assert_true(has("You can call these functions"));
-    assert_true(has("<tool_call>"));
-    assert_true(has("\\\"name\\\":\\\"add\\\""));
+    assert_true(fake_has("You can call these functions"));
+    assert_true(fake_has("<tool_call>"));
+    assert_true(fake_has("\\\"name\\\":\\\"add\\\""));
 }
 
 static void what_is_asked_of_tools_is_checked(void **state) {
@@ -179,7 +157,7 @@ static void what_is_asked_of_tools_is_checked(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_int_equal(fake_post(&fake, path, rows[i].body)->status, 400);
         snprintf(param, sizeof param, "\"param\":\"%s\"", rows[i].param);
-        assert_true(has(param));
+        assert_true(fake_has(param));
     }
 }
 
@@ -193,8 +171,8 @@ static void a_refused_answer_beside_tools_is_named(void **state) {
               "\"n\",\"schema\":{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"array\","
               "\"uniqueItems\":true,\"items\":{\"type\":\"object\"}}}}}}}");
     assert_int_equal(fake.answer.status, 400);
-    assert_true(has("\"param\":\"response_format"));
-    assert_true(has("\"schema: #/properties/a/items: "));
+    assert_true(fake_has("\"param\":\"response_format"));
+    assert_true(fake_has("\"schema: #/properties/a/items: "));
     assert_null(strstr(fake.answer.body, "schema0"));
 }
 
@@ -221,24 +199,24 @@ static void a_tool_that_has_no_room_is_named(void **state) {
                "\"^([a-z]{1,9}x){400}$\",\"minLength\":900}}}}}]}");
     fake_post(&fake, path, body);
     assert_int_equal(fake.answer.status, 400);
-    assert_true(has("\"param\":\"tools\""));
-    assert_true(has("tool \\\"large\\\": #: schema: #/properties/x: "));
+    assert_true(fake_has("\"param\":\"tools\""));
+    assert_true(fake_has("tool \\\"large\\\": #: schema: #/properties/x: "));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(calls_come_out_of_text, close_fake),
-        cmocka_unit_test_teardown(several_calls_have_numbers_and_ids, close_fake),
-        cmocka_unit_test_teardown(arguments_are_held_to_their_schema, close_fake),
-        cmocka_unit_test_teardown(a_required_call_is_made, close_fake),
-        cmocka_unit_test_teardown(without_a_choice_marks_are_text, close_fake),
-        cmocka_unit_test_teardown(llama3_calls_without_marks, close_fake),
-        cmocka_unit_test_teardown(thoughts_come_apart_from_calls, close_fake),
-        cmocka_unit_test_teardown(malformed_history_is_rendered, close_fake),
-        cmocka_unit_test_teardown(a_template_without_tools_is_told_of_them, close_fake),
-        cmocka_unit_test_teardown(a_refused_answer_beside_tools_is_named, close_fake),
-        cmocka_unit_test_teardown(a_tool_that_has_no_room_is_named, close_fake),
-        cmocka_unit_test_teardown(what_is_asked_of_tools_is_checked, close_fake),
+        cmocka_unit_test_teardown(calls_come_out_of_text, fake_teardown),
+        cmocka_unit_test_teardown(several_calls_have_numbers_and_ids, fake_teardown),
+        cmocka_unit_test_teardown(arguments_are_held_to_their_schema, fake_teardown),
+        cmocka_unit_test_teardown(a_required_call_is_made, fake_teardown),
+        cmocka_unit_test_teardown(without_a_choice_marks_are_text, fake_teardown),
+        cmocka_unit_test_teardown(llama3_calls_without_marks, fake_teardown),
+        cmocka_unit_test_teardown(thoughts_come_apart_from_calls, fake_teardown),
+        cmocka_unit_test_teardown(malformed_history_is_rendered, fake_teardown),
+        cmocka_unit_test_teardown(a_template_without_tools_is_told_of_them, fake_teardown),
+        cmocka_unit_test_teardown(a_refused_answer_beside_tools_is_named, fake_teardown),
+        cmocka_unit_test_teardown(a_tool_that_has_no_room_is_named, fake_teardown),
+        cmocka_unit_test_teardown(what_is_asked_of_tools_is_checked, fake_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

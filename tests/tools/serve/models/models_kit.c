@@ -16,8 +16,9 @@
 #include "tools/tool_run.h"
 
 const char *const kit_model[KIT_MODELS] = {"llama", "qwen3", "hybrid"};
-static const char *const made[KIT_MODELS] = {"--arch llama", "--arch qwen3",
-                                             "--arch granitehybrid --attend-every 4"};
+static const char *const made[KIT_MODELS] = {
+    "--arch llama --layers 16 --ff 1024", "--arch qwen3 --layers 16 --ff 1024",
+    "--arch granitehybrid --layers 8 --ff 768 --attend-every 4 --state-dim 16 --state-columns 16"};
 static uint64_t budget;
 
 /* ---- models and budgets ---- */
@@ -30,8 +31,7 @@ const char *kit_models(void) {
     for (int i = 0; i < KIT_MODELS; i++) {
         snprintf(path, sizeof path, "%s/%s.gguf", list, kit_model[i]);
         snprintf(arguments, sizeof arguments,
-                 "%s --embd 256 --layers 8 --ff 1024 --heads 8 --kv-heads 4 --head-dim 32 "
-                 "--context 512 --seed %d",
+                 "%s --embd 256 --heads 8 --kv-heads 4 --head-dim 32 --context 512 --seed %d",
                  made[i], i + 1);
         make_model(path, arguments);
     }
@@ -42,34 +42,37 @@ static uint64_t number(const json_t *object, const char *key) {
     return (uint64_t)json_integer_value(json_object_get(object, key));
 }
 
-/* The mean of what they need, and what there is for them. */
-static void look(const char *list, uint64_t bytes, double *each, double *room) {
+static int by_bytes(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* What they need, the largest first; returns what there is for them. */
+static double look(const char *list, uint64_t bytes, double need[KIT_MODELS]) {
     json_t *plan = tool_last_object(
         RUN("serve", "--models", list, "--memory", tool_bytes(bytes), "--dry-run", "--json"));
     const json_t *models = json_object_get(plan, "models"), *one;
-    size_t i, n = 0;
-    *each = 0;
-    json_array_foreach(models, i, one) {
-        const uint64_t whole = number(one, "whole_bytes");
-        *each += (double)whole;
-        n += whole > 0;
-    }
-    *each /= (double)n;
-    *room = (double)number(plan, "room_bytes");
+    size_t i;
+    json_array_foreach(models, i, one) need[i] = (double)number(one, "whole_bytes");
+    qsort(need, KIT_MODELS, sizeof *need, by_bytes);
+    const double room = (double)number(plan, "room_bytes");
     json_decref(plan);
+    return room;
 }
 
 /* What the server itself takes depends on the budget a little. */
-const char *kit_budget(const char *list, double models) {
-    double each, room;
+const char *kit_budget(const char *list, int models) {
+    double need[KIT_MODELS] = {0}, wanted = 0;
     budget = GIB;
-    look(list, budget, &each, &room);
-    const double wanted = models * each;
     for (int i = 0; i < 3; i++) {
+        const double room = look(list, budget, need);
+        wanted = 0.3 * need[KIT_MODELS - 1];
+        for (int k = 0; k < models; k++) wanted += need[k];
         budget = (uint64_t)((double)budget + wanted - room);
-        double now;
-        look(list, budget, &now, &room);
     }
+    double least = 0;
+    for (int k = 0; k <= models; k++) least += need[KIT_MODELS - 1 - k];
+    assert_true(least > 1.05 * wanted); /* no more than those fit */
     return tool_bytes(budget);
 }
 

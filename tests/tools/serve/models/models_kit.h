@@ -12,9 +12,9 @@ extern const char *const kit_model[KIT_MODELS];
 
 /* scratch/models with the three in it, as *.gguf. Storage of its own. */
 const char *kit_models(void);
-/* The value of --memory of which `models` of them (2.5: two, not three) are there for models.
- * list: what --models names. */
-const char *kit_budget(const char *list, double models);
+/* The value of --memory in which so many of them fit, any of them, and not one more. list: what
+ * --models names, with the three in it. */
+const char *kit_budget(const char *list, int models);
 uint64_t kit_budget_bytes(void); /* the last one */
 
 typedef struct kit_answer {

@@ -170,7 +170,7 @@ static void random_turns_stay_in_the_budget_and_get_what_they_get_alone(void **s
     snprintf(list, sizeof list, "%s", tool_file("models.json", text));
     free(text);
     json_decref(root);
-    const char *memory = kit_budget(list, 2.5);
+    const char *memory = kit_budget(list, 2);
     const tool_server s = SERVE("--models", list, "-q", "--memory", memory, "--swap", swap,
                                 "--swap-max", "64M", "--wait", "1");
     const int64_t before = kit_live_bytes();
@@ -188,7 +188,7 @@ static void a_reloaded_model_computes_no_prompt_again(void **state) {
     (void)state;
     kit_answer a;
     const tool_server s =
-        SERVE("--models", models, "-q", "--memory", kit_budget(models, 1.3), "--swap", swap);
+        SERVE("--models", models, "-q", "--memory", kit_budget(models, 1), "--swap", swap);
     for (int turn = 0; turn < 3; turn++) {
         for (int m = 0; m < KIT_MODELS; m++) {
             for (int p = 2; p < 5; p++) {

@@ -1,4 +1,4 @@
-/* chat_parts.h: a chat's state, and what its files use of each other. */
+/* chat_parts.h: a chat's state, and the functions that its files share. */
 #ifndef MNEM_TOOLS_MNEM_VERBS_CHAT_CHAT_PARTS_H
 #define MNEM_TOOLS_MNEM_VERBS_CHAT_CHAT_PARTS_H
 
@@ -13,43 +13,44 @@ typedef struct chat {
     tool_generator *g;
     tool_rendering rendering;
     tool_conversation said;
-    tool_wider wider;     /* the context that would be next */
-    int32_t tokens;       /* of an answer at the most; below 1: no limit */
-    int32_t fixed_tokens; /* of a rendering before anything is said */
-    int32_t answer_at;    /* where the answer begins in the sequence */
+    tool_wider wider;     /* the next larger context */
+    int32_t tokens;       /* limit of an answer; below 1: none */
+    int32_t fixed_tokens; /* tokens of a rendering without messages */
+    int32_t answer_at;    /* index of the answer's first token in the sequence */
     bool has_system, told_full;
-    bool verbose; /* the speed is told behind each answer */
-    bool draws;   /* standard output is a terminal: answers are drawn */
+    bool verbose; /* print the speed behind each answer */
+    bool draws;   /* standard output is a terminal: draw answers as Markdown */
     markdown drawn;
     char line[TOOL_CHAT_BYTES]; /* the message */
     char system[TOOL_CHAT_BYTES];
-    int interrupts; /* Ctrl-C at the prompt, one after another */
+    int interrupts; /* consecutive Ctrl-C at the prompt */
 } chat;
 
-/* Exit codes end the chat where they aren't TOOL_OK; what can be told and gone on with is. */
+/* An exit code other than TOOL_OK ends the chat; recoverable errors are printed, and the chat goes
+ * on. */
 
-/* Forgets what was said, but for the system text, and finds out what that takes. */
+/* Forgets all messages except the system text, and measures the tokens of that. */
 int chat_begin(chat *c);
-/* The same with another system text; "": none. What is wrong with it leaves the old one. */
+/* The same with another system text; "": none. If it is refused, the old one stays. */
 int chat_begin_with(chat *c, const char *system);
-/* The same, and says so. */
+/* The same, with a message. */
 int chat_instruct(chat *c, const char *system);
 /* Answers the last turn. */
 int chat_answer(chat *c);
 
 /* ---- commands (chat_commands.c) ---- */
-/* Does the line begin with a slash and a word that is a command's, or may be a typing error for
- * one? A path, which has a second slash, is a message. */
+/* Whether the line begins with a slash and a command's name, or a likely typing error for one. A
+ * path, which has a second slash, is a message. */
 bool chat_is_command(const char *line);
-/* Of such a line. *quit is set where it leaves. */
+/* Executes such a line. *quit: it ends the chat. */
 int chat_command(chat *c, bool *quit);
-/* Of the text before the cursor. */
+/* Completes the text before the cursor. */
 void chat_complete(const char *before, tool_words *words);
 
 /* ---- /set and /show (chat_set.c) ---- */
-/* The words behind it; none shows the values. */
+/* Executes /set with these words; without words it shows the values. */
 int chat_set(chat *c, const char *words);
-/* What it takes, and what is set. */
+/* Prints the parameters of /set, and their values. */
 void chat_set_help(const chat *c);
 /* /show: the model, the parameters or the system text. */
 int chat_show(chat *c, const char *what);

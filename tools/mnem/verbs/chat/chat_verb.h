@@ -7,10 +7,10 @@
 
 enum { TOOL_CHAT_BYTES = TOOL_EDITOR_LONGEST }; /* the longest message or system text */
 
-/* Of the line editor. */
+/* Options of the line editor. */
 tool_editor_options tool_chat_editor(const run_options *asked);
 
-/* Plans, loads, and talks until /quit or the end of input. The line editor is open. */
+/* Plans, loads, and runs the chat until /quit or the end of input. The line editor must be open. */
 int tool_chat(tool_stage *stage, const run_options *asked, tool_generator *g);
 
 #endif

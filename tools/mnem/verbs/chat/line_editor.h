@@ -1,10 +1,10 @@
 /* line_editor.h: messages typed or pasted on the terminal, with editing, completion and history.
  *
- * From tool_editor_open to tool_editor_close the terminal shows nothing of what is typed while no
- * message is read: an answer stays whole, and what was typed meanwhile is in the next message.
- * Enter sends. What is pasted is one message however many lines it has (a terminal that tells
- * pastes from typing: ESC [ ? 2004 h); so is what stands between """ and """, and a line that ends
- * with a backslash goes on in the next one. */
+ * From tool_editor_open to tool_editor_close the terminal doesn't echo input while no message is
+ * read: an answer isn't interrupted, and the input becomes part of the next message. Enter
+ * sends. Pasted text is one message whatever its number of lines (if the terminal supports
+ * bracketed paste: ESC [ ? 2004 h); so is text between """ and """. A line that ends with a
+ * backslash continues on the next one. */
 #ifndef MNEM_TOOLS_MNEM_VERBS_CHAT_LINE_EDITOR_H
 #define MNEM_TOOLS_MNEM_VERBS_CHAT_LINE_EDITOR_H
 
@@ -12,39 +12,39 @@
 #include <stddef.h>
 
 enum {
-    TOOL_EDITOR_BYTES = 768 * 1024, /* what it and its history may take */
-    TOOL_EDITOR_LONGEST = 16 * 1024 /* the longest message, with its zero */
+    TOOL_EDITOR_BYTES = 768 * 1024, /* limit of the editor's memory, with its history */
+    TOOL_EDITOR_LONGEST = 16 * 1024 /* the longest message, with the terminating zero */
 };
 
 typedef enum tool_input {
-    TOOL_INPUT_LINE, /* typed on one line: it may be a command */
-    TOOL_INPUT_TEXT, /* a message for sure: it has lines, or stood between quotes */
+    TOOL_INPUT_LINE, /* typed on one line: may be a command */
+    TOOL_INPUT_TEXT, /* never a command: it has several lines, or was quoted */
     TOOL_INPUT_END,
-    TOOL_INPUT_INTERRUPTED, /* Ctrl-C where nothing was typed, or another signal */
-    TOOL_INPUT_DROPPED,     /* Ctrl-C in a message half typed */
-    TOOL_INPUT_LONG,        /* more than there is room for */
+    TOOL_INPUT_INTERRUPTED, /* Ctrl-C on an empty line, or another signal */
+    TOOL_INPUT_DROPPED,     /* Ctrl-C in an unfinished message */
+    TOOL_INPUT_LONG,        /* longer than TOOL_EDITOR_LONGEST */
 } tool_input;
 
-/* What the word before the cursor may become. */
+/* Completions of the word before the cursor. */
 enum { TOOL_WORDS_MAX = 128, TOOL_WORD_BYTES = 256 };
 typedef struct tool_words {
-    size_t from; /* where that word begins in the text */
-    int count;   /* of word; more than there is room for aren't in it */
+    size_t from; /* offset of that word in the text */
+    int count;   /* number of words; further ones are dropped */
     char word[TOOL_WORDS_MAX][TOOL_WORD_BYTES];
 } tool_words;
-/* Adds one, if it begins with the n bytes of `begun`. */
+/* Adds a word that begins with the n bytes of `begun`. */
 void tool_words_add(tool_words *words, const char *begun, size_t n, const char *word);
 
 typedef struct tool_editor_options {
-    bool no_history; /* kept over sessions */
-    bool quiet;      /* no message where the history can't be kept */
-    /* Fills words (zeros) for the text before the cursor; none: Tab is a tab. */
+    bool no_history; /* don't use the history file */
+    bool quiet;      /* print no message if the history can't be written */
+    /* Fills words (zeros) for the text before the cursor; no words: Tab inserts a tab. */
     void (*complete)(const char *before, tool_words *words);
 } tool_editor_options;
 
-/* Before the process's size is taken. */
+/* Call it before the process's memory is measured. */
 void tool_editor_open(const tool_editor_options *options);
-/* The terminal is as it was before. */
+/* Restores the terminal. */
 void tool_editor_close(void);
 bool tool_editor_works(void);
 /* Reads a message, ended by a zero, into text [TOOL_EDITOR_LONGEST]. */

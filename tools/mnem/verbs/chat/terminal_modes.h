@@ -1,21 +1,21 @@
-/* terminal_modes.h: what a chat does to the terminal, and how it is put back.
+/* terminal_modes.h: the modes of the terminal during a chat, and their restoration.
  *
- * While no message is read the terminal collects what is typed but doesn't echo it, so that an
- * answer stays whole; the next message begins with what was typed. From the first message on the
- * terminal marks what is pasted (ESC [ ? 2004 h), where it can. Nothing is written to it before, so
- * that a model that can't be opened leaves one plain message. */
+ * While no message is read, the terminal collects input without echo, so that an answer isn't
+ * interrupted; the next message begins with that input. From the first message on the terminal
+ * marks pasted text (bracketed paste, ESC [ ? 2004 h), if it supports that. Nothing is written
+ * to it before, so that a failure to open the model prints one plain message. */
 #ifndef MNEM_TOOLS_MNEM_VERBS_CHAT_TERMINAL_MODES_H
 #define MNEM_TOOLS_MNEM_VERBS_CHAT_TERMINAL_MODES_H
 
 #include <stdbool.h>
 
 void terminal_modes_open(void);
-/* The terminal is as it was before. Fine without an open. */
+/* Restores the terminal; allowed without an open. */
 void terminal_modes_close(void);
-/* true: the editor takes over, from the modes that were before the chat. false: it is done. */
+/* true: the editor starts, from the modes before the chat. false: it has finished. */
 void terminal_modes_read(bool reads);
-/* Has the terminal another width since the last call, or did the chat go on after a stop (*resumed:
- * the editor has to set its modes again)? */
+/* Whether the terminal's width changed since the last call, or the process continued after a stop
+ * (*resumed: the editor must set its modes again). */
 bool terminal_modes_changed(bool *resumed);
 
 #endif

@@ -1,4 +1,4 @@
-/* compress_table.h: what a compression gained and what it lost, on a text that it didn't see.
+/* compress_table.h: measures gain and loss of a compression, on a text that it didn't use.
  *
  * A verb that writes a smaller model takes tool_compress_options, and:
  *
@@ -15,25 +15,25 @@
 
 #include "options.h"
 
-/* What is asked of the test; NULL and 0: not given. */
+/* Options of the test; NULL and 0: not given. */
 typedef struct tool_compress_asked {
     const char *test, *table;
-    double max_loss; /* percent; counts where --max-loss is given */
+    double max_loss; /* percent; valid if --max-loss was given */
     bool no_table;
 } tool_compress_asked;
 extern const tool_option tool_compress_options[];
 
 enum { TOOL_COMPRESS_ROWS = 8 };
 
-/* A model of the table. */
+/* A row of the table: one model. */
 typedef struct tool_compress_row {
     char name[32];
-    bool source, result;       /* what all are compared with; what was asked for */
+    bool source, result;       /* the reference of the comparison; the requested model */
     uint64_t bytes;            /* of the file */
-    double bits;               /* of its tensors, for each parameter */
-    double perplexity, error;  /* and its standard error */
-    double ratio, ratio_error; /* of the perplexity to the source's */
-    double kl, kl_error, top1; /* from the source's predictions */
+    double bits;               /* bits per parameter, of its tensors */
+    double perplexity, error;  /* and the standard error */
+    double ratio, ratio_error; /* perplexity relative to the source's */
+    double kl, kl_error, top1; /* relative to the source's predictions */
     double prompt_rate, rate;  /* tokens per second */
 } tool_compress_row;
 
@@ -42,13 +42,13 @@ typedef struct tool_compress {
     tool_compress_asked *asked;
     const char *source, *out; /* paths */
     const char *name;         /* of the result's row */
-    const char *plain;        /* the type that the result simply is; NULL: none */
-    uint64_t memory;          /* of the test, which runs models; with 0 the defaults */
+    const char *plain;        /* the result's type, if it is a plain type; or NULL */
+    uint64_t memory;          /* budget of the test, which runs models; 0: the default */
     int32_t context, threads;
-    /* As of tool_windows_text: what a calibration has seen of the text; NULL: it is another. */
+    /* As tool_windows_text.skip: the tokens that a calibration used; NULL: another text. */
     int64_t (*seen)(const void *context, int64_t tokens);
     const void *seen_context;
-    bool implied; /* nobody asked for the test: where it can't be, none is made */
+    bool implied; /* the test wasn't requested: it is skipped if it is impossible */
     /* the rest is filled in */
     tool_compress_row row[TOOL_COMPRESS_ROWS];
     int rows;
@@ -58,21 +58,22 @@ typedef struct tool_compress {
 
 /* Exit codes, with the message printed. */
 
-/* Makes one. Without a text of its own the test is on what a calibration on this text keeps apart
- * (NULL: there is none). */
+/* Initializes it. Without a text of its own the test uses the part that a calibration on this text
+ * leaves out (NULL: no calibration). */
 int tool_compress_begin(tool_compress *compress, tool_compress_asked *asked, const tool_args *args,
                         const char *calibrated);
-/* Do the options go together, can files be written under their names? */
+/* Checks that options are compatible, and files can be written. */
 int tool_compress_check(const tool_compress *compress);
-/* What the test would fail with for lack of memory or text, before the long work. The source stands
- * for the result, which is smaller. A test that is implied is called off then (asked->test is NULL
- * from then on), and why is said. */
+/* Checks before the long work that memory and text are enough for the test, with the source in
+ * place of the result, which is smaller. If not, an implied test is cancelled with a message
+ * (asked->test becomes NULL). */
 int tool_compress_try(tool_compress *compress);
-/* Where the result is written: out, or beside it as long as --max-loss may refuse it. */
+/* The path to write the result to: out, or a file beside it while --max-loss may still refuse
+ * it. */
 const char *tool_compress_path(const tool_compress *compress);
-/* Measures source and result, and between them what the source's plain types give, which are
- * written beside the result and taken away; prints the table, or its object, and writes --table's
- * file. The result gets its name, or is taken away where it lost too much. */
+/* Measures source, result, and plain types of the source, which are written beside the result
+ * and removed; prints the table, or its object, and writes --table's file. Renames the result to
+ * out, or removes it if the loss is too large. */
 int tool_compress_end(tool_compress *compress);
 
 /* ---- the drawing (compress_draw.c) ---- */

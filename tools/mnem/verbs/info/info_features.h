@@ -6,8 +6,8 @@
 
 #include "mnem/mnem.h"
 
-/* The names of those that are supported, then a line for each other one, with the reason and what
- * is possible instead; at most 80 columns wide. */
+/* Prints the names of supported features, then a line for each unsupported one, with the reason and
+ * the alternative; at most 80 columns wide. */
 void info_features_print(const mnem_transformer *transformer);
 /* {"ranks_rows": {"supported": false, "reason": "...", "instead": "..."}, ...}: all of them */
 json_t *info_features_json(const mnem_transformer *transformer);

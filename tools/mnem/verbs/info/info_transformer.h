@@ -6,7 +6,8 @@
 
 /* "shape          24 layers, ..." */
 void info_line(const char *name, const char *text);
-/* Its sizes, its kinds of layers, and the features that it supports; folder: of safetensors. */
+/* Prints sizes, kinds of layers, and supported features; folder: the model is one of
+ * safetensors. */
 void info_transformer_print(const mnem_transformer *transformer, bool folder);
 /* "yarn", "none", ... */
 const char *info_rope_scaling(const mnem_transformer *transformer);

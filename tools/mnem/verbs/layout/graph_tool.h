@@ -17,14 +17,15 @@ typedef struct graph_program {
     mnem_graph_sizes sizes;
 } graph_program;
 
-/* Bytes, what cleaning up and sharing saved, and the tensors; the first layer stands for all. */
+/* Prints bytes, the savings of clean-up and sharing, and the tensors of the first layer. */
 void graph_print(const graph_program *program);
-json_t *graph_json(const graph_program *program); /* the caller's */
-/* Nodes to the right, offsets up; the title is the model's file and the text. An exit code. */
+json_t *graph_json(const graph_program *program); /* a new reference */
+/* Draws nodes on the x axis, offsets on the y axis; the title is the model's file and the text.
+ * Returns an exit code. */
 int graph_draw(const tool_stage *stage, const graph_program *program, const char *path,
                const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-/* graph_train.c: --phase train, with an open stage that isn't planned. */
+/* graph_train.c: --phase train; the stage is open, but not planned. */
 int graph_train(tool_stage *stage, const graph_options *asked);
 
 #endif

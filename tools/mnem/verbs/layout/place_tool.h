@@ -1,4 +1,4 @@
-/* place_tool.h: what the files of `mnem place` share. */
+/* place_tool.h: shared by the files of `mnem place`. */
 #ifndef MNEM_TOOLS_MNEM_VERBS_LAYOUT_PLACE_TOOL_H
 #define MNEM_TOOLS_MNEM_VERBS_LAYOUT_PLACE_TOOL_H
 
@@ -24,13 +24,13 @@ typedef struct placing {
     const char *path;
     mnem_place_csv *csv;
     mnem_place_csv_info t;
-    mnem_place_result r; /* with one space */
+    mnem_place_result r; /* result with one space */
     double seconds;
-    bool stopped;    /* by a signal */
-    int64_t busiest; /* when most bytes are alive */
-    uint32_t *alive; /* then, the largest first */
+    bool stopped;    /* stopped by a signal */
+    int64_t busiest; /* the time at which most bytes are alive */
+    uint32_t *alive; /* buffers alive at that time, the largest first */
     size_t alive_count;
-    /* with several */
+    /* with several spaces */
     uint32_t space_count; /* 0: one, without a name */
     mnem_place_space spaces[TOOL_SPACES_MAX];
     char space_text[TOOL_SPACES_MAX][PLACE_NAME];
@@ -41,14 +41,14 @@ typedef struct placing {
 
 bool place_fits(const placing *p);
 const char *place_verdict(const placing *p);
-double place_waste(const placing *p); /* percent over the bound */
+double place_waste(const placing *p); /* percent above the bound */
 
-/* Takes the command line's spaces; an exit code, with a message. */
+/* Parses the spaces of the command line; returns an exit code, and prints the error. */
 int place_spaces_parse(placing *p);
 void place_spaces_text(const placing *p);
 void place_spaces_json(const placing *p);
 
-/* Time to the right, offsets up, a band for each space. An exit code. */
+/* Draws time on the x axis, offsets on the y axis, one band per space. Returns an exit code. */
 int place_draw(const placing *p, const char *path);
 
 #endif

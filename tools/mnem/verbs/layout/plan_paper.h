@@ -1,4 +1,5 @@
-/* plan_paper.h: a plan of ranks on paper, between what makes it and what tells it. */
+/* plan_paper.h: a plan of ranks computed on one machine: shared by its computation and its
+ * output. */
 #ifndef MNEM_TOOLS_MNEM_VERBS_LAYOUT_PLAN_PAPER_H
 #define MNEM_TOOLS_MNEM_VERBS_LAYOUT_PLAN_PAPER_H
 
@@ -23,14 +24,15 @@ typedef struct paper {
     tool_stage *stage;
     int32_t count;
     mnem_cut cut;
-    mnem_status status;  /* of all ranks' plan; rank 0's text says why it isn't MNEM_OK */
+    mnem_status status;  /* of all ranks' plans; the error text is rank 0's */
     plan_rank *ranks;    /* [count] */
-    uint64_t rank_bytes; /* of each: code, libraries, MPI */
+    uint64_t rank_bytes; /* code, libraries and MPI of each rank */
     bool measured;
     mnem_comm_link link;
 } paper;
 
-/* A table, or an object; other: the cut that wasn't chosen, NULL: one was asked for. Exit code. */
+/* Prints a table, or an object; other: the cut that wasn't chosen; NULL: the user chose the cut.
+ * Returns an exit code. */
 int tool_paper_print(const paper *p, const paper *other);
 
 #endif

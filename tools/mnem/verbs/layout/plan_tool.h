@@ -5,23 +5,23 @@
 #include "verbs/run/generate.h"
 
 typedef struct plan_options {
-    run_options run; /* so that the command line of a run can be planned */
+    run_options run; /* all options of `mnem run`, so that its command line can be planned */
     const char *devices, *svg;
     bool explain;
     int32_t sequences; /* 0: one */
-    int32_t ranks;     /* 0: this process alone */
+    int32_t ranks;     /* 0: a single process */
 } plan_options;
 
-/* --devices: the layers over devices that are numbers. An exit code. */
+/* --devices: divides the layers over imaginary devices of these sizes. Returns an exit code. */
 int tool_plan_devices(tool_stage *stage, const char *sizes);
 
-/* --explain and --svg: what every budget would buy, with the model, the plan and its context. */
+/* --explain and --svg: the fastest way of each budget, with the model, the plan and its context. */
 typedef struct tool_frontier {
     mnem_engine_way *ways;
     int count, room;
     bool failed;
 } tool_frontier;
-/* An exit code; frees with tool_frontier_free in any case. */
+/* Returns an exit code; call tool_frontier_free in any case. */
 int tool_frontier_make(const tool_stage *stage, tool_frontier *frontier);
 void tool_frontier_free(tool_frontier *frontier);
 void tool_frontier_print(FILE *file, const tool_stage *stage, const tool_frontier *frontier);

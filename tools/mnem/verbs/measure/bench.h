@@ -1,4 +1,4 @@
-/* bench.h: what `mnem bench` measures, and how it is shown. */
+/* bench.h: the measurements of `mnem bench`, and their output. */
 #ifndef MNEM_TOOLS_MNEM_VERBS_MEASURE_BENCH_H
 #define MNEM_TOOLS_MNEM_VERBS_MEASURE_BENCH_H
 
@@ -17,7 +17,7 @@ typedef struct bench_options {
     bool refresh, no_history;
 } bench_options;
 
-/* What is measured at several lengths. */
+/* A measurement at several lengths. */
 typedef struct bench_lengths {
     int32_t tokens[BENCH_LENGTHS]; /* none is 0 */
     double rate[BENCH_LENGTHS];    /* tokens per second, the best */
@@ -27,24 +27,24 @@ typedef struct bench_lengths {
 typedef struct bench {
     const bench_options *asked;
     tool_stage *stage;
-    bench_lengths prompt, generated, together; /* together: of all sequences */
-    mnem_comm_link link;                       /* between ranks, measured */
+    bench_lengths prompt, generated, together; /* together: all sequences at once */
+    mnem_comm_link link;                       /* the measured link between ranks */
     int32_t repeats;
     double bytes_per_token;           /* weights that one token reads */
     double macs_per_token, head_macs; /* tool_token_work */
-    bool sparse;                      /* some are 2:4, whose products take less time */
-    bool measured; /* the machine, too: in more memory than is planned for the model */
+    bool sparse;                      /* some weights are 2:4, whose products take less time */
+    bool measured; /* the machine was measured, too: in more memory than the model's plan has */
     tool_profile_age age;
-    double model_load;   /* part of the processors' time that others took while the model ran */
-    double beaten;       /* what the run read a second when the profile was measured again; 0 */
-    uint64_t peak_bytes; /* of the process, before that */
+    double model_load;   /* part of the processors' time that others used during the model's run */
+    double beaten;       /* bytes/s of the run that caused a new measurement of the profile; or 0 */
+    uint64_t peak_bytes; /* of the process, before the machine was measured */
 } bench;
 
 /* The most tokens per second of any length. */
 double bench_best(const bench_lengths *of);
-/* Generation read so many bytes a second that the profile is too low, and caches are not why. */
+/* Whether generation read so many bytes/s that the profile must be too low (not due to caches). */
 bool bench_is_beaten(const bench *b);
-/* A table, or JSON if it is asked for. */
+/* Prints a table, or JSON if requested. */
 void bench_print(const bench *b);
 
 #endif

@@ -14,7 +14,7 @@ extern char **environ;
 
 typedef struct reading {
     tool_progress progress;
-    uint64_t bytes; /* of the file; 0: nobody knows */
+    uint64_t bytes; /* of the file; 0: unknown */
 } reading;
 
 static bool on_progress(void *context, const char *what, uint64_t done, uint64_t total) {

@@ -4,36 +4,37 @@
 
 #include "stage.h"
 
-/* What is asked for; NULL: not given. */
+/* Options; NULL: not given. */
 typedef struct tool_constraint_asked {
     const char *grammar, *schema;
 } tool_constraint_asked;
 extern const tool_option tool_constraint_options[];
 
-/* All NULL where no grammar was asked for. */
+/* All NULL: no grammar was requested. */
 typedef struct tool_constraint {
     mnem_token_set *tokens;
     mnem_grammar *grammar;
     mnem_match *match;
-    mnem_status status; /* of the last choice; the last error says why */
+    mnem_status status; /* of the last choice; mnem_last_error has the reason */
 } tool_constraint;
 
-/* Usage error where both are given, or standard input is wanted twice. */
+/* Wrong usage if both are given, or two options read standard input. */
 int tool_constraint_check(const tool_constraint_asked *asked, const char *prompt_source);
-/* Reads and compiles what is asked for. end: a token that ends answers beside the tokenizer's; -1:
- * none. Before the plan, so that its bytes are in it. Exit code, with the message printed. */
+/* Reads and compiles the grammar or schema. end: a further token that ends answers, beside the
+ * tokenizer's; -1: none. Call it before the plan, which includes its bytes. Returns an exit code;
+ * prints the error. */
 int tool_constraint_open(tool_stage *stage, const tool_constraint_asked *asked, int32_t end,
                          tool_constraint *constraint);
 void tool_constraint_close(tool_constraint *constraint);
 
-/* An answer begins. */
+/* Begins an answer. */
 void tool_constraint_begin(tool_constraint *constraint);
-/* The next token; -1: the answer ends, or status isn't MNEM_OK. */
+/* Chooses the next token; -1: the answer ends, or status isn't MNEM_OK. */
 int32_t tool_constraint_choose(tool_constraint *constraint, mnem_sampler *sampler,
                                const float *logits);
-/* Goes on by a token that isn't an end; whether the answer is whole and nothing can follow. */
+/* Advances by a token that isn't an end; whether the answer is complete and nothing can follow. */
 bool tool_constraint_ends(tool_constraint *constraint, int32_t id);
-/* A message where an answer was cut (by what) before it was whole. */
+/* Prints a message if an answer was cut before it was complete; by: what cut it. */
 void tool_constraint_say_cut(const tool_constraint *constraint, const char *by);
 
 #endif

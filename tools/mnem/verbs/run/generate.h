@@ -1,7 +1,8 @@
-/* generate.h: tokens in, text out: a sequence, its sampler, and the stop texts.
+/* generate.h: generates text from tokens: a sequence, its sampler, and the stop texts.
  *
- * The sequence is kept as ids; what the session hasn't evaluated yet is its tail, so that a caller
- * may append (a prompt, a turn) and drop (old turns) freely, and tool_generate catches up. */
+ * The sequence is a list of ids, whose tail the session may not have evaluated yet. A caller may
+ * append (a prompt, a turn) and drop (old turns) freely; tool_generate evaluates the missing
+ * ones. */
 #ifndef MNEM_TOOLS_MNEM_VERBS_RUN_GENERATE_H
 #define MNEM_TOOLS_MNEM_VERBS_RUN_GENERATE_H
 
@@ -9,7 +10,7 @@
 
 enum {
     TOOL_STOP_BYTES = 256,     /* longest --stop */
-    TOOL_USUAL_CONTEXT = 4096, /* most that a plan chooses by itself */
+    TOOL_USUAL_CONTEXT = 4096, /* the largest context that a plan chooses by default */
 };
 
 typedef struct run_options {
@@ -30,102 +31,103 @@ typedef struct run_options {
     tool_texts stop;
     tool_constraint_asked constraint;
 } run_options;
-/* run's own: plan takes them too. */
+/* Options of run; plan accepts them, too. */
 extern const tool_option tool_run_options[];
 
 typedef enum tool_end {
-    TOOL_END_LIMIT,       /* as many tokens as asked for */
-    TOOL_END_TOKEN,       /* the model ended */
+    TOOL_END_LIMIT,       /* the token limit */
+    TOOL_END_TOKEN,       /* an end token of the model */
     TOOL_END_STOP,        /* a --stop text */
     TOOL_END_CONTEXT,     /* the context is full */
     TOOL_END_INTERRUPTED, /* Ctrl-C */
-    TOOL_END_CLOSED,      /* nobody reads stdout */
-    TOOL_END_FAILED,      /* the last error says why */
-    TOOL_END_GRAMMAR,     /* the text is whole, and nothing can follow */
+    TOOL_END_CLOSED,      /* stdout was closed */
+    TOOL_END_FAILED,      /* mnem_last_error has the reason */
+    TOOL_END_GRAMMAR,     /* the text is complete, and nothing can follow */
 } tool_end;
 const char *tool_end_text(tool_end end);
 
-/* --prompt-cache: what a text began with, for the next run (prompt_cache.h). */
+/* --prompt-cache: the evaluated beginning of a text, for the next run (prompt_cache.h). */
 typedef struct tool_prompt_cache {
-    bool looked;    /* whether something is there: once */
-    bool saved;     /* or there is nothing new to save */
-    bool at_end;    /* saved by the caller, at the end of all; else behind the first prompt */
-    int32_t tokens; /* that came from it */
+    bool looked;    /* the file was looked for, which happens once */
+    bool saved;     /* saved, or there is nothing new to save */
+    bool at_end;    /* the caller saves at the end; false: saved behind the first prompt */
+    int32_t tokens; /* number of tokens loaded from it */
 } tool_prompt_cache;
 
 typedef struct tool_generator {
     tool_stage *stage;
     const run_options *asked;
     mnem_sampler *sampler;
-    tool_constraint constraint; /* opened and closed apart from the sequence */
+    tool_constraint constraint; /* opened and closed by the caller */
     tool_prompt_cache cache;
     mnem_sampler_options sampling; /* the sampler's, with its seed */
     int32_t *ids;                  /* [room], charged to host "sequence" */
     int32_t count, room;
     int32_t next; /* the token chosen from the last logits; -1: none */
-    int32_t end;  /* one more token that ends a text; -1: only the tokenizer's */
-    bool chosen;  /* the last of ids, by this answer; the sampler hasn't been told it */
-    bool answers; /* the text is an answer, which ends by itself */
-    /* Called when the context is full: makes room by dropping from ids and truncating the session;
-     * false: there is none to make. NULL: stop. */
+    int32_t end;  /* a further token that ends a text, beside the tokenizer's; -1: none */
+    bool chosen;  /* the last id was chosen in this answer; the sampler hasn't seen it yet */
+    bool answers; /* the text is an answer, which the model ends */
+    /* Called when the context is full: frees space by dropping ids and truncating the session;
+     * false: impossible. NULL: stop. */
     bool (*on_full)(void *context);
-    /* Gets the text that is printed; NULL: nobody wants it. */
+    /* Receives the printed text; NULL: no callback. */
     void (*on_text)(void *context, const char *text, size_t length);
     void *context;
     /* text */
     mnem_utf8_joiner joiner;
-    char held[4096]; /* what may be the beginning of a stop text */
+    char held[4096]; /* text that may be the beginning of a stop text */
     size_t held_bytes;
-    bool newline; /* the last character written was one */
-    bool mute;    /* text is looked through for stops, and not printed */
+    bool newline; /* the last written character was a line end */
+    bool mute;    /* search text for stop texts without printing it */
     uint64_t text_bytes;
-    /* what was done */
+    /* results */
     mnem_status status; /* of TOOL_END_FAILED */
     uint64_t prompt_tokens, tokens, decoded;
     double seconds_prompt, seconds_decode;
-    double cpu_prompt, cpu_decode; /* of all threads */
+    double cpu_prompt, cpu_decode; /* processor time of all threads */
 } tool_generator;
 
-/* room: the most tokens that will ever be in the sequence. Exit code, with its message printed.
- * Before the plan, so that its bytes are in it. */
+/* room: largest length of the sequence, in tokens. Call it before the plan, which includes its
+ * bytes. Returns an exit code; prints the error. */
 int tool_generator_open(tool_stage *stage, const run_options *asked, int32_t room,
                         tool_generator *g);
-/* The same without a sampler, which the caller has. */
+/* The same without a sampler, which the caller provides. */
 int tool_generator_prepare(tool_stage *stage, const run_options *asked, int32_t room,
                            tool_generator *g);
 void tool_generator_close(tool_generator *g);
-/* Reads --logit-bias; exit code, with the message printed. */
+/* Reads --logit-bias; returns an exit code, prints the error. */
 int tool_biases_read(const char *verb, const run_options *asked);
-/* What was asked for, with the biases that were read; the seed is a random one where none was. */
+/* The requested sampling, with the biases that were read; without --seed the seed is random. */
 mnem_sampler_options tool_generator_sampling(const tool_stage *stage, const run_options *asked);
-/* Another sampler from here on; on a failure, with its message printed, the one before goes on. */
+/* Replaces the sampler; on failure prints the error and keeps the old one. */
 int tool_generator_resample(tool_generator *g, const mnem_sampler_options *sampling);
-/* Appends to the sequence; false when there is no room in it. */
+/* Appends to the sequence; false: it is full. */
 bool tool_generator_add(tool_generator *g, const int32_t *ids, size_t n);
-/* Puts other ids in place of the first `until`, and keeps what the session has of them, up to where
- * they differ. false when there is no room. */
+/* Replaces the first `until` ids; the session keeps those up to the first difference. false: the
+ * sequence is full. */
 bool tool_generator_replace(tool_generator *g, int32_t until, const int32_t *ids, size_t n);
-/* Tells the sampler the tokens from `from` on, and which one the answer chose. */
+/* Passes the tokens from `from` on to the sampler, and which of them the answer chose. */
 void tool_generator_accept(tool_generator *g, int32_t from);
-/* Takes the token that was chosen: prints it and appends it. false: that was the end. */
+/* Prints and appends the chosen token. false: the text has ended. */
 bool tool_generator_take(tool_generator *g, tool_end *end);
-/* Makes text again, as though none had been looked at, of tokens from `from` on, and of one more
- * that was taken last and isn't among them (last; -1: none). What is held of it stays held. */
+/* Repeats the conversion to text, from the start, of the tokens from `from` on and of `last`,
+ * which isn't among them (-1: none). Held text stays held. */
 void tool_generator_say(tool_generator *g, int32_t from, int32_t last);
-/* The end of a text: what was held is text after all, unless a stop ended it. */
+/* Ends a text: prints held text, unless a stop text ended it. */
 void tool_generator_flush(tool_generator *g, tool_end end);
-/* Evaluates what isn't yet, then generates and prints up to limit tokens. */
+/* Evaluates the missing tokens, then generates and prints up to limit tokens. */
 tool_end tool_generate(tool_generator *g, int32_t limit);
-/* Messages where a grammar's text was cut, or an end came before any text. before: text_bytes when
- * it began. */
+/* Prints a message if a grammar's text was cut, or the text is empty. before: text_bytes at the
+ * beginning. */
 void tool_generator_say_empty(const tool_generator *g, tool_end end, uint64_t before);
-/* Tokens per second of decoding, and of prompts; 0: none yet. */
+/* Tokens per second of decoding, and of prompts; 0: unknown. */
 double tool_generator_rate(const tool_generator *g);
 double tool_generator_prompt_rate(const tool_generator *g);
 void tool_generator_report(FILE *file, const tool_generator *g);
-/* Adds the run to the history, unless nothing was done. */
+/* Adds the run to the history, unless it evaluated nothing. */
 void tool_generator_keep(const tool_generator *g);
-/* What a run did, in a line (--verbose: ledger and speed as tables), but with --quiet or --json. */
+/* Prints a summary of the run (--verbose: ledger and speed as tables); nothing with --quiet or
+ * --json. */
 void tool_generator_end(FILE *file, const tool_generator *g);
 
 #endif

@@ -1,12 +1,12 @@
-/* rendering.h: from a conversation to tokens: by the model's chat template, by another, or raw.
+/* rendering.h: converts a conversation into tokens: with a chat template, or raw.
  *
  *     --raw                              raw: texts follow one another
- *     --template FILE                    that one
- *     the model has a template           its own
- *     a chat, and tokens of a format     one of ours (mnem_chat_format_template)
+ *     --template FILE                    the template of the file
+ *     the model has a template           that of the model
+ *     a chat, and tokens of a format     a built-in one (mnem_chat_format_template)
  *     otherwise                          raw
  *
- * Bytes: a rendering takes memory and gives it back. What a chat will take is measured and charged
+ * Memory: a rendering allocates memory and frees it. The need of a chat is measured and charged
  * before the plan; encoding releases the charge while it runs. */
 #ifndef MNEM_TOOLS_MNEM_VERBS_RUN_RENDERING_H
 #define MNEM_TOOLS_MNEM_VERBS_RUN_RENDERING_H
@@ -17,28 +17,29 @@
 typedef struct tool_rendering {
     tool_stage *stage;
     const char *arguments;   /* --template-args */
-    char source[200];        /* of the template, in words */
+    char source[200];        /* describes the template's source */
     mnem_template *template; /* NULL: raw */
     uint64_t reserved_bytes; /* charged to host "rendering" */
-    uint64_t refusals;       /* of the ledger, before */
+    uint64_t refusals;       /* the ledger's number of refusals before */
 } tool_rendering;
 
-/* Opens the template there is, or none; chat: one of ours will do. Exit code, with its message
- * printed. */
+/* Opens the template, if there is one; chat: a built-in one is allowed. Returns an exit code;
+ * prints the error. */
 int tool_rendering_open(tool_stage *stage, const run_options *asked, bool chat, tool_rendering *r);
-void tool_rendering_close(tool_rendering *r); /* zeros are fine */
+void tool_rendering_close(tool_rendering *r); /* zeros are allowed */
 
-/* Tokens up to the opening of the next answer, borrowed until the next call. MNEM_OVER_BUDGET: they
- * are too many for the memory that is left. */
+/* Gets the tokens up to the beginning of the next answer, borrowed until the next call.
+ * MNEM_OVER_BUDGET: the remaining memory is too small for them. */
 mnem_status tool_rendering_encode(tool_rendering *r, tool_conversation *c, const int32_t **ids,
                                   size_t *count);
-/* Says why a conversation isn't rendered, and what can be done; the exit code. */
+/* Prints why a conversation can't be rendered, with advice; returns the exit code. */
 int tool_rendering_fail(const tool_rendering *r, mnem_status status);
-/* Tries a first message, with a system text where there is one (else NULL): what the template
- * refuses at all it refuses here. The token behind an answer, which ends it, goes to *end (-1: not
- * known). c is empty after it. Exit code. */
+/* Renders a first message, with a system text or NULL, as a test: a template that refuses these
+ * fails here. *end: the token that ends an answer (-1: unknown). c is empty afterwards. Returns
+ * an exit code. */
 int tool_rendering_try(tool_rendering *r, tool_conversation *c, const char *system, int32_t *end);
-/* Charges what a rendering of all that c may hold takes. c is empty after it. Exit code. */
+/* Charges the memory for rendering the largest conversation that fits in c. c is empty afterwards.
+ * Returns an exit code. */
 int tool_rendering_reserve(tool_rendering *r, tool_conversation *c);
 
 #endif

@@ -60,22 +60,20 @@ static void put_ledger(text *t, const mnem_ledger *ledger) {
     say(t, "}");
 }
 
-static void put_scheduler(text *t, const mnem_scheduler *scheduler) {
-    mnem_scheduler_stats s;
-    mnem_scheduler_stats_get(scheduler, &s);
-    say(t, ",\"running\":%d,\"waiting\":%d,\"preempted\":%d,\"draining\":%s", s.running, s.waiting,
-        s.preempted, s.draining ? "true" : "false");
+static void put_scheduler(text *t, const mnem_scheduler_stats *s) {
+    say(t, ",\"running\":%d,\"waiting\":%d,\"preempted\":%d,\"draining\":%s", s->running,
+        s->waiting, s->preempted, s->draining ? "true" : "false");
     say(t,
         ",\"pages\":{\"all\":%" PRIu64 ",\"private\":%" PRIu64 ",\"shared\":%" PRIu64
         ",\"cached\":%" PRIu64 ",\"free\":%" PRIu64 ",\"bytes\":%" PRIu64 "}",
-        s.pages, s.pages_private, s.pages_shared, s.pages_cached, s.pages_free, s.page_bytes);
+        s->pages, s->pages_private, s->pages_shared, s->pages_cached, s->pages_free, s->page_bytes);
     say(t,
         ",\"tokens\":%" PRIu64 ",\"prompt_tokens\":%" PRIu64 ",\"looked_for\":%" PRIu64
         ",\"found\":%" PRIu64 ",\"preemptions\":%" PRIu64 ",\"swap\":%" PRIu64,
-        s.tokens, s.prompt_tokens, s.prefix_queries, s.prefix_hits, s.preemptions,
-        s.swap_bytes_live);
-    say(t, ",\"steps\":%" PRIu64 ",\"step_ms\":%.3f,\"step_most_ms\":%.3f,\"rate\":%.3f", s.steps,
-        1e3 * s.step_seconds_last, 1e3 * s.step_seconds_longest, s.tokens_per_s);
+        s->tokens, s->prompt_tokens, s->prefix_queries, s->prefix_hits, s->preemptions,
+        s->swap_bytes_live);
+    say(t, ",\"steps\":%" PRIu64 ",\"step_ms\":%.3f,\"step_most_ms\":%.3f,\"rate\":%.3f", s->steps,
+        1e3 * s->step_seconds_last, 1e3 * s->step_seconds_longest, s->tokens_per_s);
 }
 
 static const char *state_text(mnem_slot_state state) {
@@ -98,26 +96,48 @@ static void put_slots(text *t, const mnem_scheduler *scheduler) {
     say(t, "]");
 }
 
+/* All of them, where there are several: the rest of the numbers is of one. */
+static void put_models(text *t) {
+    enum { MODELS_ROOM = 12 << 10 };
+    api_model_view view;
+    say(t, ",\"models\":[");
+    for (int32_t i = 0; t->n < MODELS_ROOM && api_model_view_get(shown->api, i, &view); i++) {
+        say(t, "%s{\"name\":", i ? "," : "");
+        quote(t, view.name);
+        say(t, ",\"state\":\"%s\",\"bytes\":%" PRIu64 ",\"pin\":%s,\"requests\":%d,\"waiting\":%d}",
+            api_state_text(view.state), view.bytes, view.pin ? "true" : "false", view.requests,
+            view.waiting);
+    }
+    say(t, "]");
+}
+
 static void on_numbers(void *context, http_exchange *exchange, const http_request *request) {
     static text t; /* one thread asks */
-    (void)context;
-    (void)request;
-    mnem_scheduler *scheduler = atomic_load(&shown->ready);
+    const bool several = shown->o->models != NULL;
+    const int32_t of = api_model_of_query(shown->api, request->query);
+    api_model_view view;
     http_server_stats clients;
+    (void)context;
+    api_model_view_get(shown->api, of, &view);
     http_server_stats_get(shown->http, &clients);
+    mnem_scheduler *scheduler = several ? view.scheduler : atomic_load(&shown->ready);
+    mnem_scheduler_stats stats = {0};
+    if (scheduler) mnem_scheduler_stats_get(scheduler, &stats);
     t.n = 0;
     say(&t, "{\"model\":");
-    quote(&t, shown->model.name);
+    quote(&t, view.name);
     say(&t, ",\"version\":\"%s\",\"context\":%d,\"parallel\":%d,\"page_tokens\":%d,", MNEM_VERSION,
-        shown->model.stage.plan.context, shown->model.parallel,
-        shown->model.stage.plan.page_tokens);
+        several ? view.context : shown->model.stage.plan.context,
+        several ? stats.running_most : shown->model.parallel,
+        several ? 0 : shown->model.stage.plan.page_tokens);
     put_ledger(&t, shown->model.stage.ledger);
     say(&t, ",\"resident_peak\":%" PRIu64 ",\"connections\":%d,\"ready\":%s", tool_peak_bytes(),
-        clients.connections, scheduler ? "true" : "false");
+        clients.connections, scheduler || several ? "true" : "false");
     if (scheduler) {
-        put_scheduler(&t, scheduler);
+        put_scheduler(&t, &stats);
         put_slots(&t, scheduler);
     }
+    if (several) put_models(&t);
     say(&t, "}\n");
     http_respond(exchange, 200, "application/json", "Cache-Control: no-store\r\n", t.bytes, t.n);
 }

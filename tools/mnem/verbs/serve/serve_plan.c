@@ -86,6 +86,26 @@ static bool fits(served_model *m, int32_t parallel) {
     return status == MNEM_OK;
 }
 
+/* Does a batch gain from more together than a server has? From twice as many a little, from more
+ * only where each step streams weights; not where they have too few pages or states, or take the
+ * place of weights. streamed: by a pass of a server's number. */
+static bool gains(served_model *m, int32_t parallel, uint64_t streamed) {
+    const mnem_engine_plan *p = &m->stage.plan;
+    if (!fits(m, parallel) || (!streamed && parallel > 2 * SERVE_PARALLEL)) return false;
+    const int32_t asked = m->o->auto_tokens, each = asked < p->context ? asked : p->context;
+    return p->bytes_streamed_per_pass <= streamed + streamed / 8 &&
+           (p->states <= 0 || p->states >= parallel) &&
+           (!p->page_bytes || (int64_t)p->pages * p->page_tokens >= (int64_t)parallel * each);
+}
+
+/* The number for a batch that may have `most`; 0: it is found as a server's. */
+static int32_t batch_parallel(served_model *m, int32_t most) {
+    if (most <= SERVE_PARALLEL || !fits(m, SERVE_PARALLEL)) return 0;
+    const uint64_t streamed = m->stage.plan.bytes_streamed_per_pass;
+    while (most > SERVE_PARALLEL && !gains(m, most, streamed)) most /= 2;
+    return most;
+}
+
 int serve_plan_keep(serve *s) {
     if (s->model.books_bytes) return TOOL_OK; /* ranks' */
     s->model.stage.options.scheduler_bytes = NULL;
@@ -107,7 +127,7 @@ int32_t serve_parallel_first(const served_model *m) {
 
 int32_t serve_parallel_most(const serve_options *o) {
     char *end;
-    if (serve_parallel_is_auto(o)) return SERVE_PARALLEL;
+    if (serve_parallel_is_auto(o)) return o->auto_most ? o->auto_most : SERVE_PARALLEL;
     const long n = strtol(o->parallel, &end, 10);
     return *o->parallel && !*end && n >= 1 && n <= SERVE_PARALLEL_MOST ? (int32_t)n : 0;
 }
@@ -198,8 +218,11 @@ static void find_budget_of_all(serve *s) {
 
 int serve_plan(serve *s) {
     int32_t parallel = s->model.stage.transformer.encoder ? 1 : serve_parallel_most(s->o);
-    if (serve_parallel_is_auto(s->o))
+    const bool is_auto = serve_parallel_is_auto(s->o);
+    const int32_t batch = is_auto ? batch_parallel(&s->model, parallel) : 0;
+    if (is_auto && !batch)
         while (parallel > 1 && !fits(&s->model, parallel)) parallel /= 2;
+    if (batch) parallel = batch;
     const mnem_status status = set_books(&s->model, parallel);
     const int code = status == MNEM_OK ? plan(s) : tool_fail(status);
     if (code == TOOL_OK) find_budget_of_all(s);

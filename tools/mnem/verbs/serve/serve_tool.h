@@ -38,6 +38,9 @@ typedef struct serve_options {
     uint64_t swap_max;
     int32_t metrics; /* 1: with vLLM's names */
     bool no_auth, truncate, no_history, keep_cache, dry_run;
+    /* mnem batch's: with how many auto begins (0: SERVE_PARALLEL), and of how many tokens each has
+     * pages. */
+    int32_t auto_most, auto_tokens;
 } serve_options;
 
 typedef struct serve_keys {
@@ -87,6 +90,14 @@ typedef struct serve {
 
 /* Reads API keys, one a line; # begins a comment. Exit code, with the message printed. */
 int serve_keys_read(serve_keys *keys, const char *path);
+
+/* ---- verb_serve.c ---- */
+/* The name that clients see, of the open model: "SmolLM2-135M" of ".../SmolLM2-135M.gguf", or
+ * --alias. */
+void serve_name_choose(serve *s);
+/* The API of that model, with its parts of the budget. on_note: NULL: nothing is said. Exit code,
+ * with the message printed. */
+int serve_api_create(serve *s, void (*on_note)(void *context, const char *text));
 
 /* ---- serve_http.c ---- */
 bool serve_is_loopback(const char *host); /* NULL: the default */

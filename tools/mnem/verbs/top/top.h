@@ -1,4 +1,4 @@
-/* top.h: what the files of `mnem top` share. */
+/* top.h: shared by the files of `mnem top`. */
 #ifndef MNEM_TOOLS_MNEM_VERBS_TOP_TOP_H
 #define MNEM_TOOLS_MNEM_VERBS_TOP_TOP_H
 
@@ -10,16 +10,16 @@ typedef struct top_options {
     double interval;
 } top_options;
 
-/* The file that an operand means: a number is a process, "" the one that runs. An exit code; says
- * what there is where it isn't clear. */
+/* The status file of an operand: a number is a process; "": the only one. Returns an exit code;
+ * if the operand is ambiguous, prints the choices. */
 int top_find(const char *operand, char *path, size_t n);
 
-/* As text of so many columns and at most so many rows (0: all), each ended by a line's end. */
+/* Prints text of so many columns and at most so many rows (0: all), each with a line end. */
 void top_text(const mnem_monitor_view *view, int columns, int rows, bool colours);
 void top_json(const mnem_monitor_view *view);
 void top_open_metrics(const mnem_monitor_view *view);
 
-/* Shows the file in the terminal until q, a signal, or the program's end. An exit code. */
+/* Shows the file in the terminal until q, a signal, or the program's end. Returns an exit code. */
 int top_live(const char *path, double interval);
 
 #endif

@@ -27,6 +27,18 @@ static json_t *json_accounts(const mnem_monitor_view *v) {
     return list;
 }
 
+static json_t *json_models(const mnem_monitor_view *v) {
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < v->models; i++) {
+        const mnem_monitor_model *m = &v->served[i];
+        json_array_append_new(list,
+                              json_pack("{s:o, s:o, s:o, s:o}", "name", json_text(m->name), "state",
+                                        json_text(m->state), "bytes", json_count(m->bytes),
+                                        "requests", json_count(m->requests)));
+    }
+    return list;
+}
+
 void top_json(const mnem_monitor_view *v) {
     static const char *const names[] = {
         "started_ms",    "updated_ms",       "budget_bytes",     "bytes_live",
@@ -51,6 +63,7 @@ void top_json(const mnem_monitor_view *v) {
     json_object_set_new(root, "step_seconds", tool_json_real(n->step_seconds));
     json_object_set_new(root, "loss", n->loss != 0 ? tool_json_real(n->loss) : json_null());
     json_object_set_new(root, "accounts", json_accounts(v));
+    if (v->models) json_object_set_new(root, "models", json_models(v));
     tool_out_json("status", root);
 }
 
@@ -95,6 +108,23 @@ static void put_requests(open_metrics *m, const mnem_monitor_numbers *n) {
            n->requests_refused);
 }
 
+/* As `mnem serve` has them at /metrics. */
+static void put_models(open_metrics *m, const mnem_monitor_view *v) {
+    if (!v->models) return;
+    open_metrics_family(m, "mnem_", "model_state", OPEN_METRICS_GAUGE,
+                        "1 for the state that a model is in");
+    for (uint32_t i = 0; i < v->models; i++)
+        open_metrics_count(m,
+                           (open_metrics_label[]){
+                               {"state", v->served[i].state}, {"model", v->served[i].name}, {0}},
+                           1);
+    open_metrics_family(m, "mnem_", "model_bytes", OPEN_METRICS_GAUGE,
+                        "Bytes that a model takes while it is loaded");
+    for (uint32_t i = 0; i < v->models; i++)
+        open_metrics_count(m, (open_metrics_label[]){{"model", v->served[i].name}, {0}},
+                           v->served[i].bytes);
+}
+
 void top_open_metrics(const mnem_monitor_view *v) {
     open_metrics m = {.put = print_bytes};
     const mnem_monitor_numbers *n = &v->numbers;
@@ -112,6 +142,7 @@ void top_open_metrics(const mnem_monitor_view *v) {
     family(&m, "kv_pages_used", OPEN_METRICS_GAUGE, "KV cache pages in use", n->pages_used);
     family(&m, "kv_pages_all", OPEN_METRICS_GAUGE, "KV cache pages in total", n->pages_total);
     put_requests(&m, n);
+    put_models(&m, v);
     open_metrics_family(&m, "process_", "resident_memory_bytes", OPEN_METRICS_GAUGE,
                         "Resident memory of the process in bytes, as reported by the kernel");
     open_metrics_count(&m, NULL, v->bytes_resident);

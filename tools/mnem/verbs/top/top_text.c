@@ -127,6 +127,19 @@ static void work(page *p, const mnem_monitor_numbers *n) {
              n->requests_refused);
 }
 
+static void models(page *p, const mnem_monitor_view *v) {
+    char size[TOOL_TEXT];
+    uint32_t i = 0;
+    if (!v->models) return;
+    line(p, NULL, " ");
+    line(p, "\033[2m", "%-35s %-10s %11s %9s", "model", "state", "takes", "requests");
+    for (; i < v->models && (p->left > 1 || i + 1 == v->models); i++)
+        line(p, NULL, "%-35s %-10s %11s %9u", v->served[i].name, v->served[i].state,
+             tool_size(v->served[i].bytes, size), v->served[i].requests);
+    const uint32_t more = v->models - i + v->models_more;
+    if (more) line(p, "\033[2m", "and %u more", more);
+}
+
 /* Indexes by live bytes, most first; the order of the file where they are equal. */
 static void sort(const mnem_monitor_view *v, uint8_t order[MNEM_MONITOR_ACCOUNTS]) {
     for (uint32_t i = 0; i < v->accounts; i++) {
@@ -167,5 +180,6 @@ void top_text(const mnem_monitor_view *v, int columns, int rows, bool colours) {
     head(&p, v);
     memory(&p, v);
     work(&p, &v->numbers);
+    models(&p, v);
     accounts(&p, v);
 }

@@ -163,6 +163,7 @@ static void take_down(models_one *m) {
 
 /* While nothing is lent to requests: what they kept of a model that has gone is charged again. */
 static mnem_status charge_next(models_all *v) {
+    if (!v->s->api) return MNEM_OK; /* the end */
     api_plan_begin(v->s->api);
     const mnem_status status = models_next_charge(v);
     api_plan_end(v->s->api);
@@ -178,7 +179,7 @@ static mnem_status load(models_one *m) {
     mnem_status status = models_open(m, &tables);
     if (status == MNEM_OK) {
         if (is_new) m->tables_bytes = tables;
-        m->served.stage.options = m->options;
+        if (!is_new) m->served.stage.options = m->options;
         api_plan_begin(v->s->api);
         if (is_new) status = models_plan_again(m);
         api_plan_end(v->s->api);

@@ -191,7 +191,9 @@ static mnem_status settle(models_one *m) {
     o->shares_reserve = true;
     if (status == MNEM_OK) status = plan_alone(m, m->bytes - m->tables_bytes, &own);
     if (status == MNEM_OK) m->bytes = m->tables_bytes + own;
-    if (m->api) api_model_know(m->of->s->api, m->index, m->api, m->least_bytes, m->bytes);
+    if (m->api)
+        api_model_know(m->of->s->api, m->index, m->api, m->served.stage.plan.context,
+                       m->least_bytes, m->bytes);
     m->options = *o;
     models_close(m);
     return status;

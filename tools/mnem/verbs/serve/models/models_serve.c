@@ -203,7 +203,7 @@ static bool look_at_idle(models_all *v) {
 
 bool models_step(models_all *v) {
     bool any = false;
-    for (int32_t i = 0; i < v->list.count; i++) {
+    for (int32_t i = 0; i < v->list.count && v->model; i++) {
         models_one *m = &v->model[i];
         bool more = false;
         if (!m->loaded) continue;
@@ -248,6 +248,21 @@ static void wait_for_work(models_all *v, bool timed) {
     pthread_mutex_unlock(&v->lock);
 }
 
+/* As clients see them, for `mnem top`. */
+static void tell_models(const models_all *v) {
+    mnem_monitor_model list[API_MODELS] = {0};
+    for (int32_t i = 0; i < v->list.count; i++) {
+        const models_one *m = &v->model[i];
+        api_model_use use;
+        api_model_use_get(v->s->api, i, &use);
+        snprintf(list[i].name, sizeof list[i].name, "%.31s", m->entry->name);
+        snprintf(list[i].state, sizeof list[i].state, "%s", api_state_text(use.state));
+        list[i].requests = (uint32_t)(use.requests + use.waiting);
+        list[i].bytes = m->bytes;
+    }
+    tool_monitor_models(list, (uint32_t)v->list.count);
+}
+
 static void tell_monitor(const models_all *v) {
     mnem_scheduler_stats sum = {0}, one;
     for (int32_t i = 0; i < v->list.count; i++) {
@@ -264,9 +279,12 @@ static void tell_monitor(const models_all *v) {
         sum.prompt_tokens += one.prompt_tokens;
         sum.steps += one.steps;
         sum.tokens_per_s += one.tokens_per_s;
+        if (sum.step_seconds_last < one.step_seconds_last)
+            sum.step_seconds_last = one.step_seconds_last;
         if (sum.page_bytes < one.page_bytes) sum.page_bytes = one.page_bytes;
     }
     tool_monitor_scheduler(&sum);
+    tell_models(v);
 }
 
 static int load_pinned(models_all *v) {
@@ -287,10 +305,9 @@ static void loop(models_all *v) {
     while (!atomic_load(&v->s->over)) {
         unload_ended(v);
         const bool wanted = look_at_wanted(v), timed = look_at_idle(v);
-        if (models_step(v))
-            tell_monitor(v);
-        else
-            wait_for_work(v, wanted || timed);
+        const bool stepped = models_step(v);
+        tell_monitor(v);
+        if (!stepped) wait_for_work(v, wanted || timed);
     }
 }
 
@@ -403,6 +420,7 @@ static void take_down(models_all *v) {
     }
     http_server_destroy(s->http);
     api_destroy(s->api); /* first: what is left of requests needs the models */
+    s->api = NULL;
     for (int32_t i = 0; i < v->list.count && v->model; i++) {
         models_unload(&v->model[i], false);
         models_drop_cache(&v->model[i]);

@@ -84,6 +84,8 @@ typedef struct models_all {
     pthread_cond_t changed; /* there is something to do for the main thread */
 } models_all;
 
+/* Options that one model only has. Exit code, with the message printed. */
+int models_check(const serve_options *o);
 /* Exit code of the whole verb. */
 int models_serve(serve *s, const tool_args *args);
 

@@ -55,10 +55,15 @@ function keepChat(c) {
   drawList();
 }
 
+/* Of a server of several models one is chosen; "" where there is one. */
+const chosenModel = () => $("model").hidden ? "" : $("model").value;
+$("model").onchange = () => { session.set("model", $("model").value); look(); };
+
 function request(turns) {
   const messages = turns.map(({ role, content }) => ({ role, content }));
   if ($("system").value) messages.unshift({ role: "system", content: $("system").value });
   const body = { messages, stream: true, stream_options: { include_usage: true } };
+  if (chosenModel()) body.model = chosenModel();
   if ($("temperature").value !== "") body.temperature = +$("temperature").value;
   if ($("tokens").value !== "") body.max_tokens = +$("tokens").value;
   return body;

@@ -81,7 +81,7 @@ function drawMap(m) {
     dot.style.background = `var(${STATES[state]})`;
     e.append(dot, state);
     return e;
-  }), make("span", "", `${number(m.pages.all)} pages of ${number(m.page_tokens)} tokens (${bytes(m.pages.bytes)}) in all` +
+  }), make("span", "", `${number(m.pages.all)} pages of ` + (m.page_tokens ? `${number(m.page_tokens)} tokens (${bytes(m.pages.bytes)})` : bytes(m.pages.bytes)) + " in all" +
     (each > 1 ? `; a square is ${number(each)} of them` : "")));
 }
 /* The server keeps the rate of its last step: of a server that waits it is no speed of now. */
@@ -99,11 +99,32 @@ function drawTiles(m) {
     tile(number(m.preemptions), "preempted"), tile(m.step_ms.toFixed(0) + " ms", "last step"),
     tile(m.step_most_ms.toFixed(0) + " ms", "longest step"));
 }
+/* ---- several models ---- */
+function drawChoice(models) {
+  const box = $("model"), names = models.map(m => m.name), wanted = box.value || session.get("model");
+  if (box.options.length !== names.length || names.some((name, i) => box.options[i].value !== name)) {
+    box.replaceChildren(...names.map(name => make("option", "", name)));
+    box.value = names.includes(wanted) ? wanted : names[0];
+  }
+  box.hidden = false;
+}
+function drawModels(models) {
+  $("models_card").hidden = false;
+  $("models").replaceChildren(...models.map(m => {
+    const row = make("div", "row model"), busy = m.requests || m.waiting;
+    row.append(make("span", "name", m.name), make("span", "", m.state + (m.pin ? ", pinned" : "") +
+      (busy ? `, ${number(m.requests)} running, ${number(m.waiting)} waiting` : "")), make("span", "n", m.bytes ? bytes(m.bytes) : "–"));
+    row.classList.toggle("out", m.state === "unloaded");
+    row.title = m.name;
+    return row;
+  }));
+}
 /* What the first view says of the server. */
 function drawFacts(m) {
   setText($("first_model"), m.model);
   const facts = [["Model", m.model], ["Memory", `${bytes(m.live)} reserved` + (m.budget ? ` of a budget of ${bytes(m.budget)}` : "")],
-    ["Context", `${number(m.context)} tokens for a conversation`], ["Requests", `up to ${m.parallel} at a time`]];
+    ["Context", m.context ? `${number(m.context)} tokens for a conversation` : "known once it is loaded"],
+    ["Requests", m.parallel ? `up to ${m.parallel} at a time` : "the model is loaded with the first one"]];
   const text = facts.map(fact => fact.join("")).join("");
   if ($("first_facts").textContent === text) return;
   $("first_facts").replaceChildren(...facts.flatMap(([name, value]) => [make("dt", "", name), make("dd", "", value)]));
@@ -115,13 +136,16 @@ async function look() {
   looking = true;
   clearTimeout(lookTimer);
   try {
-    const response = await fetch("/page.json", { headers: headers() });
+    const of = chosenModel();
+    const response = await fetch("/page.json" + (of ? "?model=" + encodeURIComponent(of) : ""), { headers: headers() });
     if (response.status === 401) throw new Error("this server needs an API key: see Settings");
     if (!response.ok) throw new Error("the server says " + response.status);
     const m = await response.json();
     /* The state first: a narrow window cuts off the end. */
-    setText($("about"), (m.ready ? m.draining ? "stopping" : "ready" : "loading …") +
-      ` · ${m.model} · ${number(m.context)} tokens of context · ${m.version}`);
+    const mine = m.models && m.models.find(one => one.name === m.model), state = mine && mine.state !== "loaded" ? mine.state : "ready";
+    setText($("about"), (m.ready ? m.draining ? "stopping" : state === "loading" ? "loading …" : state : "loading …") +
+      ` · ${m.model} · ` + (m.context ? `${number(m.context)} tokens of context · ` : "") + m.version);
+    if (m.models) { drawChoice(m.models); drawModels(m.models); }
     drawFacts(m);
     const now = performance.now();
     if (now - columnAt < 900) history.pop(); /* a column is a second */
@@ -130,7 +154,9 @@ async function look() {
     if (history.length > 300) history.shift();
     drawMemory();
     drawKinds(m);
-    if (m.ready) { drawTiles(m); drawMap(m); }
+    const loaded = m.ready && m.pages;
+    for (const id of ["tiles", "map"]) $(id).closest("section").hidden = !loaded;
+    if (loaded) { drawTiles(m); drawMap(m); }
   } catch (e) {
     setText($("about"), e instanceof TypeError ? "the server does not answer" : e.message);
   }

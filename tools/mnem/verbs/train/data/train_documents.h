@@ -1,4 +1,4 @@
-/* train_documents.h: {"text": ...} records as one text. */
+/* train_documents.h: reads {"text": ...} records as one text. */
 #ifndef MNEM_TOOLS_MNEM_VERBS_TRAIN_DATA_TRAIN_DOCUMENTS_H
 #define MNEM_TOOLS_MNEM_VERBS_TRAIN_DATA_TRAIN_DOCUMENTS_H
 
@@ -8,17 +8,17 @@
 typedef struct document_reader {
     train_run *run;
     int32_t file_number;
-    dataset data; /* of the file; .file NULL: none is open */
-    json_t *text; /* of the record; NULL: none */
-    bool said;    /* why it failed */
+    dataset data; /* the open file; .file NULL: none */
+    json_t *text; /* text of the record; NULL: none */
+    bool said;    /* the error was printed */
 } document_reader;
 
-/* Rows for mnem_corpus_open. End it in any case. */
+/* Provides rows for mnem_corpus_open. Call end in any case. */
 void train_documents_begin(train_run *run, document_reader *reader, mnem_corpus_rows *rows);
 void train_documents_end(document_reader *reader);
-/* A mnem_corpus_rows'; context: the reader. */
+/* The `next` of mnem_corpus_rows; context: the reader. */
 mnem_status train_documents_next(void *context, mnem_corpus_row *row);
-/* Writes all texts to a file, a line break behind each; an exit code. */
+/* Writes all texts to a file, each followed by a line break; returns an exit code. */
 int train_documents_copy(train_run *run, const char *path);
 
 #endif

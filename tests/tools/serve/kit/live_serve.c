@@ -1,5 +1,5 @@
 /* live_serve.c: see live_serve.h. */
-#include "tools/serve/api/live_serve.h"
+#include "tools/serve/kit/live_serve.h"
 
 #include <arpa/inet.h>
 #include <pthread.h>
@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+const char live_model[] = MNEM_TEST_DATA "/../../models/mnem-kjv-5m-q8_0.gguf";
 
 static struct {
     mnem_ledger *ledger;
@@ -38,7 +40,9 @@ static void open_engine(const live_room *room) {
                              .context = 256,
                              .sequences = room->sequences,
                              .pages_tokens = room->pages_tokens,
-                             .threads = 2};
+                             .threads = 2,
+                             .adapters = room->adapters,
+                             .adapter_count = room->adapter_count};
     mnem_engine_plan plan;
     must(mnem_engine_plan_make(live.model, &o, &plan));
     must(mnem_engine_create(live.model, &o, &plan, &live.engine));
@@ -49,12 +53,11 @@ void live_open(const api_options *options, int32_t sequences) {
 }
 
 void live_open_with(const api_options *options, const live_room *room) {
-    static const char path[] = MNEM_TEST_DATA "/../../models/mnem-kjv-5m-q8_0.gguf";
     api_options o = *options;
     const http_route *routes;
     const char *text;
     must(mnem_ledger_create(&(mnem_ledger_options){.budget_bytes = 512 << 20}, &live.ledger));
-    must(mnem_model_open(path, &live.model));
+    must(mnem_model_open(live_model, &live.model));
     must(mnem_tokenizer_create(live.model, &live.tokenizer));
     o.ledger = live.ledger;
     o.model = live.model;
@@ -94,6 +97,18 @@ void live_close(void) {
     mnem_model_close(live.model);
     mnem_ledger_destroy(live.ledger);
     memset(&live, 0, sizeof live);
+}
+
+int live_setup(void **state) {
+    (void)state;
+    live_open(&(api_options){0}, 4);
+    return 0;
+}
+
+int live_teardown(void **state) {
+    (void)state;
+    live_close();
+    return 0;
 }
 
 uint64_t live_bytes(void) {

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/adapters/adapter_case.h"
 #include "engine/engine_case.h"
 #include "kit/kit.h"
 #include "kit/kit_file.h"
 #include "kit/kit_model.h"
-#include "model/gguf/gguf_writer.h"
 
 enum { VOCAB = 384, TOKENS = 40, MODEL = 0, FIRST, SECOND, OUT, OTHER, FILES };
 static const char *path[FILES];
@@ -22,88 +22,8 @@ static int name_files(void **state) {
     return 0;
 }
 
-/* ---- adapters of random numbers ---- */
-
-typedef struct recipe {
-    int64_t rank;
-    mnem_type type;
-    uint32_t seed;
-    const char *only;          /* in the names of matrices; NULL: all */
-    const char *kind, *rename; /* general.type; a name for the first */
-    int64_t more_rows;         /* of every B, which is wrong */
-} recipe;
-
-static void put_matrix(mnem_gguf_writer *w, const recipe *r, uint32_t *state, int64_t rows,
-                       int64_t k) {
-    static float row[1024];
-    static uint8_t bytes[4096];
-    for (int64_t i = 0; i < rows; i++) {
-        for (int64_t j = 0; j < k; j++) {
-            *state = *state * 1664525u + 1013904223u;
-            row[j] = (float)((double)(*state >> 8) / 16777216.0 - 0.5) * 0.25f;
-        }
-        must(mnem_quantize_row(r->type, k, row, bytes));
-        must(mnem__gguf_write_data(w, bytes, mnem_type_row_bytes(r->type, k)));
-    }
-}
-
-/* Matrices that a product reads: no tables, no weights of a convolution, nothing of each expert. */
-static bool is_wanted(const recipe *r, const mnem_tensor_info *info) {
-    static const char *const others[] = {"_embd", ".conv.", "_exps.",   "_conv1d",
-                                         "ssm_a", "ssm_d",  "ssm_norm", "altup_router"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strstr(info->name, others[i])) return false;
-    return info->dims == 2 && (!r->only || strstr(info->name, r->only));
-}
-
-static void put_name(const recipe *r, const char *name, int32_t first, char half, char *out) {
-    snprintf(out, 120, "%s.lora_%c", r->rename && first ? r->rename : name, half);
-}
-
-/* Names first, then numbers, of every matrix that the recipe wants. */
-static void put_tensors(mnem_gguf_writer *w, const mnem_model *model, const recipe *r) {
-    mnem_tensor_info info;
-    uint32_t state = r->seed;
-    for (int numbers = 0; numbers < 2; numbers++) {
-        int32_t first = 1;
-        for (uint32_t i = 0; mnem_model_tensor_get(model, i, &info); i++) {
-            if (!is_wanted(r, &info)) continue;
-            const int64_t a[2] = {r->rank, info.shape[1]};
-            const int64_t b[2] = {info.shape[0] + r->more_rows, r->rank};
-            char name[120];
-            if (numbers) {
-                put_matrix(w, r, &state, a[0], a[1]);
-                put_matrix(w, r, &state, b[0], b[1]);
-                continue;
-            }
-            put_name(r, info.name, first, 'a', name);
-            must(mnem__gguf_write_tensor(w, name, r->type, 2, a));
-            put_name(r, info.name, first, 'b', name);
-            must(mnem__gguf_write_tensor(w, name, r->type, 2, b));
-            first = 0;
-        }
-    }
-}
-
-static void put_text(mnem_gguf_writer *w, const char *key, const char *text) {
-    const mnem_value value = {.type = MNEM_VALUE_STRING, .count = 1, .text = {text, strlen(text)}};
-    must(mnem__gguf_write_key(w, key, &value));
-}
-
-static void make_adapter(const char *to, const recipe *r) {
-    mnem_model *model;
-    mnem_model_info info;
-    mnem_gguf_writer *w;
-    must(mnem_model_open(path[MODEL], &model));
-    mnem_model_info_get(model, &info);
-    must(mnem_gguf_create(to, &w));
-    put_text(w, "general.architecture", info.architecture);
-    put_text(w, "general.type", r->kind ? r->kind : "adapter");
-    put_text(w, "adapter.type", "lora");
-    must(mnem__gguf_write_key_f32(w, "adapter.lora.alpha", 3));
-    put_tensors(w, model, r);
-    must(mnem_gguf_finish(w));
-    mnem_model_close(model);
+static void make_adapter(const char *to, const adapter_recipe *r) {
+    adapter_make(path[MODEL], to, r);
 }
 
 static mnem_model *open_file(const char *name) {
@@ -182,10 +102,10 @@ static void logits_are_those_of_the_merged_model(void **state) {
         llama, "--arch gpt2 --heads 4 --type F32 --tied",
         "--arch qwen3 --heads 4 --kv-heads 2 --head-dim 32 --type F32",
         "--arch qwen2 --heads 4 --kv-heads 2 --type F32 --tied"};
-    static const recipe recipes[] = {{.rank = 4, .type = MNEM_TYPE_F32, .seed = 1},
-                                     {.rank = 5, .type = MNEM_TYPE_F16, .seed = 2},
-                                     {.rank = 17, .type = MNEM_TYPE_BF16, .seed = 3},
-                                     {.rank = 32, .type = MNEM_TYPE_Q8_0, .seed = 4}};
+    static const adapter_recipe recipes[] = {{.rank = 4, .type = MNEM_TYPE_F32, .seed = 1},
+                                             {.rank = 5, .type = MNEM_TYPE_F16, .seed = 2},
+                                             {.rank = 17, .type = MNEM_TYPE_BF16, .seed = 3},
+                                             {.rank = 32, .type = MNEM_TYPE_Q8_0, .seed = 4}};
     /* BF16 and Q8_0 round what they are multiplied by too. */
     static const double tolerance[] = {1e-5, 1e-5, 1e-3, 1e-2};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
@@ -205,53 +125,23 @@ static void logits_are_those_of_the_merged_model(void **state) {
     }
 }
 
-/* Convolutions, latents, routers, shared experts, windows, sinks, fused and normed products. */
-static const char *const families[] = {
-    "lfm2",           "deepseek2",      "deepseek2-large", "qwen2moe",
-    "qwen3moe",       "qwen3vlmoe",     "granitemoe",      "granite-shared",
-    "lfm2moe",        "glm4moe",        "minimax-m2",      "qwen2vl",
-    "qwen3vl",        "gpt-oss",        "mixtral",         "olmoe",
-    "olmo2",          "gemma2",         "gemma3",          "phi3",
-    "glm4",           "granite",        "smollm3",         "mistral3",
-    "starcoder2",     "ernie4_5",       "seed_oss",        "gemma",
-    "dots1",          "ernie4_5-moe",   "ernie4_5-shared", "hunyuan-dense",
-    "exaone4",        "command-r",      "cohere2",         "arcee",
-    "nemotron",       "hunyuan-moe",    "deepseek32",      "glm-dsa",
-    "qwen35",         "qwen35moe",      "qwen3next",       "mamba",
-    "mamba2",         "granitehybrid",  "granite-h-moe",   "falcon-h1",
-    "gemma4",         "nemotron_h",     "bailingmoe",      "bailingmoe2",
-    "exaone-moe",     "hy_v3",          "afmoe",           "cohere2moe",
-    "cohere2-shared", "gemma4-moe",     "jamba",           "mimo2",
-    "kimi-linear",    "nemotron_h_moe", "nemotron-latent", "mistral4",
-    "llama4",         "phimoe",         "apertus",         "granite_swa",
-    "smallthinker",   "step35",         "laguna",          "gemma3n",
-    "qwen3next-qkvz", "mimo2-qkv",      "granswa-moe",     "granswa-shared",
-    "bamba"};
-enum { FAMILIES = sizeof families / sizeof *families };
-
-/* Of three layers, so that those that differ are all there. */
 static void make_family(const char *family, const char *type) {
-    char arguments[160];
-    snprintf(arguments, sizeof arguments,
-             "--arch %s --heads 4 --kv-heads 2 --layers 3 --experts 8 --experts-used 3 "
-             "--ff-expert 32 --ff-shared 32 --type %s",
-             family, type);
-    make_model(path[MODEL], arguments);
+    adapter_family(path[MODEL], family, type);
 }
 
 static void every_family_has_logits_of_the_merged_model(void **state) {
     (void)state;
-    for (int f = 0; f < FAMILIES; f++) {
+    for (int f = 0; f < ADAPTER_FAMILIES; f++) {
         float base[VOCAB], is[VOCAB], right[VOCAB];
-        make_family(families[f], "F32");
+        make_family(adapter_families[f], "F32");
         run_with(path[MODEL], NULL, 0, base);
-        make_adapter(path[FIRST], &(recipe){.rank = 4, .type = MNEM_TYPE_F32, .seed = 1});
+        make_adapter(path[FIRST], &(adapter_recipe){.rank = 4, .type = MNEM_TYPE_F32, .seed = 1});
         merge(path[MODEL], path[FIRST], path[OUT], -0.7f);
         run_with(path[OUT], NULL, 0, right);
         const mnem_adapter adapter = {open_file(path[FIRST]), -0.7f};
         run_with(path[MODEL], &adapter, 1, is);
         mnem_model_close((mnem_model *)(uintptr_t)adapter.model);
-        print_message("%-12s %.2g, changed by %.2g\n", families[f], distance(is, right),
+        print_message("%-12s %.2g, changed by %.2g\n", adapter_families[f], distance(is, right),
                       distance(base, right));
         assert_true(distance(base, right) > 0.01);
         assert_true(distance(is, right) < 1e-5);
@@ -262,8 +152,8 @@ static void two_adapters_are_both_added(void **state) {
     (void)state;
     float is[VOCAB], right[VOCAB];
     make_model(path[MODEL], llama);
-    make_adapter(path[FIRST], &(recipe){.rank = 4, .seed = 1});
-    make_adapter(path[SECOND], &(recipe){.rank = 7, .seed = 2, .only = "attn_"});
+    make_adapter(path[FIRST], &(adapter_recipe){.rank = 4, .seed = 1});
+    make_adapter(path[SECOND], &(adapter_recipe){.rank = 7, .seed = 2, .only = "attn_"});
     merge(path[MODEL], path[FIRST], path[OTHER], 1);
     merge(path[OTHER], path[SECOND], path[OUT], 0.5f);
     run_with(path[OUT], NULL, 0, right);
@@ -278,7 +168,7 @@ static void a_scale_of_zero_changes_no_bit(void **state) {
     (void)state;
     float is[VOCAB], base[VOCAB];
     make_model(path[MODEL], quantized);
-    make_adapter(path[FIRST], &(recipe){.rank = 4, .seed = 1});
+    make_adapter(path[FIRST], &(adapter_recipe){.rank = 4, .seed = 1});
     run_with(path[MODEL], NULL, 0, base);
     const mnem_adapter adapter = {open_file(path[FIRST]), 0};
     run_with(path[MODEL], &adapter, 1, is);
@@ -290,7 +180,7 @@ static void a_scale_of_zero_changes_no_bit(void **state) {
  * logits. */
 static void same_bits_in_every_way(void) {
     float right[VOCAB], base[VOCAB], is[VOCAB];
-    make_adapter(path[FIRST], &(recipe){.rank = 6, .type = MNEM_TYPE_F16, .seed = 5});
+    make_adapter(path[FIRST], &(adapter_recipe){.rank = 6, .type = MNEM_TYPE_F16, .seed = 5});
     const mnem_adapter adapter = {open_file(path[FIRST]), 1.5f};
     run_with(path[MODEL], NULL, 0, base);
     for (int w = 0; w < 5; w++) {
@@ -319,8 +209,8 @@ static void bits_do_not_depend_on_memory_chunks_threads_or_company(void **state)
         make_model(path[MODEL], arguments);
         same_bits_in_every_way();
     }
-    for (int f = 0; f < FAMILIES; f++) {
-        make_family(families[f], f % 2 ? "Q8_0" : "Q4_0");
+    for (int f = 0; f < ADAPTER_FAMILIES; f++) {
+        make_family(adapter_families[f], f % 2 ? "Q8_0" : "Q4_0");
         same_bits_in_every_way();
     }
 }
@@ -330,7 +220,7 @@ static void bytes_are_charged_and_too_few_refused(void **state) {
     engine_case c;
     uint64_t bytes = 0;
     make_model(path[MODEL], quantized);
-    make_adapter(path[FIRST], &(recipe){.rank = 64, .type = MNEM_TYPE_F32, .seed = 1});
+    make_adapter(path[FIRST], &(adapter_recipe){.rank = 64, .type = MNEM_TYPE_F32, .seed = 1});
     const mnem_adapter adapter = {open_file(path[FIRST]), 1};
     mnem_engine_options o = {.context = 64, .threads = 1, .chunk = 8};
     const uint64_t without = engine_case_least(path[MODEL], &o);
@@ -350,7 +240,7 @@ static void bytes_are_charged_and_too_few_refused(void **state) {
     mnem_model_close((mnem_model *)(uintptr_t)adapter.model);
 }
 
-static void refused(const recipe *r, mnem_status status, const char *said) {
+static void refused(const adapter_recipe *r, mnem_status status, const char *said) {
     mnem_ledger *ledger;
     mnem_engine_plan plan;
     make_adapter(path[FIRST], r);
@@ -369,14 +259,14 @@ static void refused(const recipe *r, mnem_status status, const char *said) {
 static void wrong_adapters_are_named(void **state) {
     (void)state;
     make_model(path[MODEL], "--arch gpt2 --heads 4 --type F32 --tied --context 64");
-    refused(&(recipe){.rank = 4, .kind = "model"}, MNEM_BAD_FILE, "not a low-rank adapter");
-    refused(&(recipe){.rank = 4, .more_rows = 1}, MNEM_INVALID,
+    refused(&(adapter_recipe){.rank = 4, .kind = "model"}, MNEM_BAD_FILE, "not a low-rank adapter");
+    refused(&(adapter_recipe){.rank = 4, .more_rows = 1}, MNEM_INVALID,
             "use the adapter with its own model");
-    refused(&(recipe){.rank = 4, .rename = "blk.9.attn_q.weight"}, MNEM_INVALID,
+    refused(&(adapter_recipe){.rank = 4, .rename = "blk.9.attn_q.weight"}, MNEM_INVALID,
             "has no tensor blk.9.attn_q.weight");
-    refused(&(recipe){.rank = 4, .rename = "token_embd.weight"}, MNEM_UNSUPPORTED,
+    refused(&(adapter_recipe){.rank = 4, .rename = "token_embd.weight"}, MNEM_UNSUPPORTED,
             "token_embd.weight.lora_a: adapters of embeddings aren't supported");
-    refused(&(recipe){.rank = 64, .only = "attn_output", .rename = "position_embd.weight"},
+    refused(&(adapter_recipe){.rank = 64, .only = "attn_output", .rename = "position_embd.weight"},
             MNEM_UNSUPPORTED, "position_embd.weight: adapters of this tensor are not supported");
 }
 

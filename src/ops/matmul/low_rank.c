@@ -1,0 +1,271 @@
+/* low_rank.c: LOW_RANK and LOW_RANK_ADD: low-rank products of some of the rows of a batch.
+ *
+ *     rows of x    | 0 1 2 3 | 4 | 5 6 |        run: products a, b | none | b
+ *     LOW_RANK       a a a a         .          A x, of 16 rows of A and up to TILE rows of x at a
+ *                    b b b b       b b          time: units, shared among the team
+ *     LOW_RANK_ADD   a, then b       b          groups of 16 columns of out, as MATMUL shares them
+ *
+ * Idea: products are MATMUL's kernels, whose outputs don't depend on what runs together with them,
+ * so a row gets the same bits alone and in any company; a row that uses no product isn't touched.
+ * An input that the kernel can't read as f32 (quantized, or pairs of bf16) is made ready in the
+ * member's own part of the workspace, a tile at a time.
+ * Cost: rank (k + rows) multiply-adds for each row and product that it uses, and those matrices. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "base/minmax.h"
+#include "ops/matmul/matmul_kernel.h"
+
+/* Rows of x: enough to reuse a group of weights from the cache; fewer where copies are wide. */
+enum { TILE = 48, PLACE_BYTES = 64 << 10 };
+
+/* ---- checks ---- */
+
+static bool is_add(const mnem_op_desc *desc) {
+    return desc->kind == MNEM_OP_LOW_RANK_ADD;
+}
+
+static int64_t rank_sum(const mnem_op_desc *desc) {
+    int64_t sum = 0;
+    for (int32_t i = 0; i < desc->low_count; i++) sum += desc->low[i].rank;
+    return sum;
+}
+
+static mnem_status check_product(const mnem_op_desc *desc, const mnem_low_rank *p) {
+    if (p->number < 0 || p->rank < 1 || p->rank > INT32_MAX || p->a_offset % 64 || p->b_offset % 64)
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "a product has the number %d and the rank %lld, expected 0 or more "
+                             "and 1 or more, and offsets that are multiples of 64",
+                             (int)p->number, (long long)p->rank);
+    if (!mnem__matmul_kernel_get(p->a_type) || !mnem__matmul_kernel_get(p->b_type))
+        return mnem__op_fail(MNEM_UNSUPPORTED, desc, "a product's matrix is of no type of weights");
+    return MNEM_OK;
+}
+
+static mnem_status check_low_rank(const mnem_op_desc *desc) {
+    const mnem_tensor *in = &desc->in[0], *out = &desc->out;
+    if (!desc->low || desc->low_count < 1)
+        return mnem__op_fail(MNEM_INVALID, desc, "low must not be NULL, and low_count 1 or more");
+    for (int32_t i = 0; i < desc->low_count; i++) MNEM__TRY(check_product(desc, &desc->low[i]));
+    if (!mnem__tensor_is_f32(in, 2) || !mnem__tensor_is_f32(out, 2) ||
+        out->shape[0] < in->shape[0] || in->stride[0] % 4 || out->stride[0] % 4)
+        return mnem__op_fail(MNEM_INVALID, desc, "in[0] and out must be F32 [T, n]");
+    if ((is_add(desc) ? in : out)->shape[1] != rank_sum(desc))
+        return mnem__op_fail(MNEM_INVALID, desc,
+                             "the sum of the products' ranks must be the number of columns of %s",
+                             is_add(desc) ? "in[0]" : "out");
+    return MNEM_OK;
+}
+
+/* ---- a tile of rows with a matrix ---- */
+
+static mnem_type type_of(const mnem_op_desc *desc, const mnem_low_rank *p) {
+    return is_add(desc) ? p->b_type : p->a_type;
+}
+
+/* Columns of in[0] that a product reads. */
+static int64_t width_of(const mnem_op_desc *desc, const mnem_low_rank *p) {
+    return is_add(desc) ? p->rank : desc->in[0].shape[1];
+}
+
+/* Bytes of a row that is made ready; 0: the kernel reads it where it is. */
+static uint64_t copy_bytes(mnem_type type, int64_t width) {
+    const mnem_type ready = mnem__matmul_ready_type(mnem__matmul_kernel_get(type));
+    if (ready == MNEM_TYPE_F32) return 0;
+    const int64_t whole = width + width % 2; /* pairs */
+    return mnem__align_up(mnem_type_row_bytes(ready, ready == MNEM_TYPE_A8 ? width : whole), 64);
+}
+
+static int64_t tile_of(uint64_t copy) {
+    return copy ? mnem__max_i64(1, mnem__min_i64(TILE, PLACE_BYTES / (int64_t)copy)) : TILE;
+}
+
+/* A member's part of the workspace. */
+static uint64_t place_bytes(const mnem_op_desc *desc) {
+    uint64_t most = 0;
+    for (int32_t i = 0; i < desc->low_count; i++) {
+        const mnem_low_rank *p = &desc->low[i];
+        const uint64_t copy = copy_bytes(type_of(desc, p), width_of(desc, p));
+        const int64_t rows = mnem__min_i64(tile_of(copy), desc->in[0].shape[0]);
+        most = mnem__max_u64(most, copy * (uint64_t)rows);
+    }
+    return most;
+}
+
+static uint64_t workspace(const mnem_op *op) {
+    return place_bytes(&op->desc) * (uint64_t)op->desc.workers;
+}
+
+/* What a member does: a product, and its place. */
+typedef struct low_job {
+    const mnem_op_desc *desc;
+    const mnem_op_args *args;
+    const mnem__matmul_kernel *kernel;
+    int64_t column; /* of the product in what is between the two operators */
+    uint64_t copy;
+    uint8_t *place;
+    mnem__matmul_job job; /* without rows of the batch */
+} low_job;
+
+static low_job begin_job(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+    uint8_t *workspace_of = args->workspace;
+    return (low_job){.desc = &op->desc,
+                     .args = args,
+                     .place = op->workspace_bytes
+                                  ? workspace_of + place_bytes(&op->desc) * (uint64_t)worker->index
+                                  : NULL};
+}
+
+/* Sets the product whose first column is `column`. */
+static void take_product(low_job *j, const mnem_low_rank *p, int64_t column) {
+    const mnem_op_desc *d = j->desc;
+    const mnem_type type = type_of(d, p);
+    const int64_t k = width_of(d, p);
+    j->kernel = mnem__matmul_kernel_get(type);
+    j->column = column;
+    j->copy = copy_bytes(type, k);
+    j->job = (mnem__matmul_job){.weights = (const uint8_t *)j->args->low->matrices +
+                                           (is_add(d) ? p->b_offset : p->a_offset),
+                                .group_bytes = (int64_t)mnem_pack_group_bytes(type, k),
+                                .k = k,
+                                .rows = is_add(d) ? d->out.shape[1] : p->rank,
+                                .accumulate = is_add(d)};
+}
+
+static void make_ready(const low_job *j, const char *from, int64_t stride, int64_t rows) {
+    const int64_t k = j->job.k;
+    for (int64_t i = 0; i < rows; i++)
+        mnem__matmul_ready(j->kernel, (const float *)(const void *)(from + i * stride), k, 0,
+                           (k + 31) / 32, j->place + (uint64_t)i * j->copy);
+}
+
+/* Groups [begin, end) of the matrix with rows [row, row + rows) of the batch, at most a tile. */
+static void multiply_tile(const low_job *j, int64_t begin, int64_t end, int64_t row, int64_t rows) {
+    const mnem_tensor *in = &j->desc->in[0], *out = &j->desc->out;
+    const int64_t before = is_add(j->desc) ? j->column : 0;
+    const int64_t behind = is_add(j->desc) ? 0 : j->column;
+    const char *from = (const char *)j->args->in[0] + in->offset + row * in->stride[0] + before * 4;
+    mnem__matmul_job job = j->job;
+    job.input = (const uint8_t *)from;
+    job.input_stride = in->stride[0];
+    job.tokens = rows;
+    job.out = (float *)(void *)((char *)j->args->out + out->offset + row * out->stride[0]) + behind;
+    job.out_stride = out->stride[0] / 4;
+    if (j->copy) {
+        make_ready(j, from, in->stride[0], rows);
+        job.input = j->place;
+        job.input_stride = (int64_t)j->copy;
+    }
+    mnem__matmul_take_groups(&job, begin, end);
+    j->kernel->compute(&job);
+}
+
+/* ---- A x ---- */
+
+static int64_t groups_of(int64_t rows) {
+    return (rows + MNEM_PACK_ROWS - 1) / MNEM_PACK_ROWS;
+}
+
+/* Those of group g that there are, of rows [row, row + rows). */
+static void scale_tile(const low_job *j, const mnem_low_rank *p, float scale, int64_t g,
+                       int64_t row, int64_t rows) {
+    const mnem_tensor *out = &j->desc->out;
+    const int64_t begin = g * MNEM_PACK_ROWS;
+    const int64_t end = mnem__min_i64(p->rank, begin + MNEM_PACK_ROWS);
+    char *to = (char *)j->args->out + out->offset;
+    for (int64_t t = row; t < row + rows; t++) {
+        float *low = (float *)(void *)(to + t * out->stride[0]) + j->column;
+        for (int64_t i = begin; i < end; i++) low[i] *= scale;
+    }
+}
+
+/* Units are numbered through; *at is that of the first here, and then the one behind. */
+typedef struct share {
+    int64_t at, begin, end;
+} share;
+
+/* A product of a stretch of rows: for each group of A the tiles, one after another. */
+static void multiply_rows(const low_job *j, const mnem_low_rank *p, const mnem_low_rank_rows *rows,
+                          share *s) {
+    const int64_t tile = tile_of(j->copy), tiles = (rows->rows + tile - 1) / tile;
+    const int64_t first = s->at, all = groups_of(p->rank) * tiles;
+    const float scale = p->scale * rows->scale[p->number];
+    s->at += all;
+    for (int64_t i = mnem__max_i64(s->begin - first, 0); i < all && first + i < s->end; i++) {
+        const int64_t at = i % tiles * tile, n = mnem__min_i64(tile, rows->rows - at);
+        const int64_t g = i / tiles, row = rows->first_row + at;
+        multiply_tile(j, g, g + 1, row, n);
+        if (scale != 1) scale_tile(j, p, scale, g, row, n);
+    }
+}
+
+static int64_t count_units(const mnem_op_desc *desc, const mnem_low_rank_run *run) {
+    int64_t units = 0;
+    for (int32_t i = 0; i < desc->low_count; i++) {
+        const mnem_low_rank *p = &desc->low[i];
+        const int64_t tile = tile_of(copy_bytes(p->a_type, desc->in[0].shape[1]));
+        for (int32_t r = 0; r < run->count; r++)
+            if (run->list[r].scale[p->number] != 0)
+                units += groups_of(p->rank) * ((run->list[r].rows + tile - 1) / tile);
+    }
+    return units;
+}
+
+static void run_low_rank(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+    const mnem_op_desc *desc = &op->desc;
+    const mnem_low_rank_run *run = args->low;
+    low_job j = begin_job(op, args, worker);
+    share s = {0};
+    int64_t column = 0;
+    if (run->count == 0) return;
+    mnem_team_split(worker, count_units(desc, run), 1, &s.begin, &s.end);
+    for (int32_t i = 0; i < desc->low_count && s.at < s.end; i++) {
+        const mnem_low_rank *p = &desc->low[i];
+        take_product(&j, p, column);
+        column += p->rank;
+        for (int32_t r = 0; r < run->count; r++)
+            if (run->list[r].scale[p->number] != 0) multiply_rows(&j, p, &run->list[r], &s);
+    }
+}
+
+/* ---- out += B (..) ---- */
+
+static void add_rows(const low_job *j, const mnem_low_rank_rows *rows, int64_t begin, int64_t end) {
+    const int64_t tile = tile_of(j->copy);
+    for (int64_t at = 0; at < rows->rows; at += tile)
+        multiply_tile(j, begin, end, rows->first_row + at, mnem__min_i64(tile, rows->rows - at));
+}
+
+static void run_add(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
+    const mnem_op_desc *desc = &op->desc;
+    const mnem_low_rank_run *run = args->low;
+    low_job j = begin_job(op, args, worker);
+    int64_t begin, end, column = 0;
+    mnem_team_split(worker, groups_of(desc->out.shape[1]), 1, &begin, &end);
+    if (begin >= end || run->count == 0) return;
+    for (int32_t i = 0; i < desc->low_count; i++) {
+        const mnem_low_rank *p = &desc->low[i];
+        take_product(&j, p, column);
+        column += p->rank;
+        for (int32_t r = 0; r < run->count; r++)
+            if (run->list[r].scale[p->number] != 0) add_rows(&j, &run->list[r], begin, end);
+    }
+}
+
+/* ---- tables ---- */
+
+static mnem__op_key key(const mnem_op_desc *desc) {
+    return (mnem__op_key){desc->in[0].type, desc->in[0].layout};
+}
+
+static const mnem__op_kernel low_kernel = {MNEM_TYPE_F32, MNEM_LAYOUT_ROW, "low_rank", run_low_rank,
+                                           NULL};
+static const mnem__op_kernels low_kernels = {&low_kernel, 1};
+static const mnem__op_kernel add_kernel = {MNEM_TYPE_F32, MNEM_LAYOUT_ROW, "low_rank_add", run_add,
+                                           NULL};
+static const mnem__op_kernels add_kernels = {&add_kernel, 1};
+
+const mnem__op_table mnem__op_low_rank = {
+    .check = check_low_rank, .key = key, .workspace = workspace, .levels = {&low_kernels}};
+const mnem__op_table mnem__op_low_rank_add = {
+    .check = check_low_rank, .key = key, .workspace = workspace, .levels = {&add_kernels}};

@@ -1,0 +1,68 @@
+/* batch_run.c: what the answers of a run depend on, as a number that each of them has.
+ *
+ * The first half is the model's: its digest and its adapters. The other half is that of options
+ * which change a text, by their values; what only changes time or memory doesn't count. */
+#include <string.h>
+
+#include "server/api/file/api_file.h"
+#include "verbs/batch/batch.h"
+
+/* Context and KV type are the plan's, and the template counts by its text. */
+static const char without[] = "model memory threads chunk snapshot-tokens page-cache cut ctx kv "
+                              "parallel out dry-run template "
+                              "trace json quiet verbose help lora alias";
+
+static size_t value_bytes(tool_value kind) {
+    switch (kind) {
+    case TOOL_VALUE_FLAG: return sizeof(bool);
+    case TOOL_VALUE_COUNT:
+    case TOOL_VALUE_CHOICE: return sizeof(int32_t);
+    case TOOL_VALUE_FLOAT: return sizeof(float);
+    case TOOL_VALUE_REAL: return sizeof(double);
+    case TOOL_VALUE_SIZE:
+    case TOOL_VALUE_BUDGET:
+    case TOOL_VALUE_NUMBER: return sizeof(uint64_t);
+    default: return 0;
+    }
+}
+
+static uint64_t hash_text(uint64_t hash, const char *text) {
+    return batch_hash(hash, text ? text : "", text ? strlen(text) + 1 : 1);
+}
+
+static uint64_t hash_texts(uint64_t hash, const tool_texts *texts) {
+    for (int i = 0; i < texts->count; i++) hash = hash_text(hash, texts->text[i]);
+    return hash;
+}
+
+static uint64_t hash_option(uint64_t hash, const tool_option *o, const char *at) {
+    hash = hash_text(hash, o->name);
+    if (o->kind == TOOL_VALUE_LIST) return hash_texts(hash, (const tool_texts *)(const void *)at);
+    if (o->kind == TOOL_VALUE_TEXT || o->kind == TOOL_VALUE_NAME)
+        return hash_text(hash, *(const char *const *)(const void *)at);
+    return batch_hash(hash, at, value_bytes(o->kind));
+}
+
+static uint64_t hash_options(const batch *b) {
+    const tool_args *args = &b->o->serve.args;
+    const mnem_engine_plan *plan = &b->serve.model.stage.plan;
+    const int32_t numbers[] = {plan->context, (int32_t)plan->kv_type};
+    uint64_t hash = batch_hash(0, numbers, sizeof numbers);
+    tool_option o;
+    for (int i = 0; tool_option_get(args->verb, i, &o); i++)
+        if (!tool_has_word(without, o.name, strlen(o.name)))
+            hash = hash_option(hash, &o, (const char *)args + o.offset);
+    hash = batch_hash(hash, b->serve.model.stage.prompt.text, b->serve.model.stage.prompt.bytes);
+    return hash_text(hash, b->serve.model.name);
+}
+
+static uint64_t hash_model(const batch *b) {
+    api_file file;
+    api_file_read(b->serve.model.stage.model, b->serve.model.stage.tokenizer, &file);
+    return hash_texts(hash_text(0, file.digest), &b->o->serve.session.lora);
+}
+
+uint64_t batch_run_of(const batch *b) {
+    const uint64_t model = hash_model(b), options = hash_options(b);
+    return ((model ^ model >> 32) << 32) | ((options ^ options >> 32) & 0xffffffff) | 1;
+}
