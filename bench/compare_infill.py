@@ -19,7 +19,7 @@ import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FILES = ["src/alloc/ledger/ledger.c", "src/base/heap.c", "src/base/checked.h", "src/base/sort.c",
-         "src/place/greedy/greedy.c", "src/server/api/api_embed.c",
+         "src/place/greedy/greedy.c", "src/server/api/embed/api_embed.c",
          "src/server/api/api_error.c", "src/server/http/http_guard.c", "src/serve/request_queue.c",
          "src/serve/prefix_cache.c", "src/sampling/sampler.c", "src/engine/sequence.c",
          "tools/mnem/verbs/verb_embed.c", "tools/mnem/verbs/verb_serve.c", "bench/serve_client.py",

@@ -121,6 +121,9 @@ typedef struct mnem_engine_options {
      * together. The plan then keeps to the share and to what the ledger has left, whichever is less
      * (default: what the ledger has left). */
     uint64_t budget_bytes;
+    /* Where a process has several engines: follows the tags of this one's weights and KV cache in
+     * the ledger, as in "pages NAME" (default: nothing). Borrowed until the engine is destroyed. */
+    const char *name;
 } mnem_engine_options;
 
 enum { MNEM_PLAN_LINES = 40, MNEM_TOGETHER = 8, MNEM_SNAPSHOTS_FILL = -1 };

@@ -193,10 +193,9 @@ typedef struct mnem_kv_sequence {
  * SCALE       in[0] [T, n], or [T, heads, n] F32 with gaps between heads -> out (may be in[0]):
  *             times desc.scale. It is its own gradient
  * CAUSAL_ATTENTION  in[0] q [T, heads, n], in[1] k, in[2] v [T, kv_heads, n], T whole sequences
- *             of desc.sequence tokens, n at most 256 -> out [T, heads, n] (never accumulated),
- *             also[0] the log of the sum of exponentials [T, heads] F32 (F64). Computed in tiles,
- *             without the whole matrix of scores. Later tokens have no influence, even if NaN.
- *             args.tokens: whole sequences, or fewer than one has, which are its beginning
+ *             of desc.sequence tokens, or the beginning of one; n at most 256 -> out [T, heads, n]
+ *             (never accumulated), also[0] the log of the sum of exponentials [T, heads] F32 (F64).
+ *             Computed in tiles, without the matrix of scores. Later tokens have no influence
  * CAUSAL_ATTENTION_GRAD  in[0] q, in[1] k, in[2] v, in[3] out, in[4] that log, in[5] dout ->
  *             out dq, also[0] dk, also[1] dv (desc.accumulate: all three are accumulated)
  *

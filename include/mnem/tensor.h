@@ -154,7 +154,10 @@ mnem_status mnem_pack_int4(const mnem_int4 *weights, void *packed);
 
 /* ---- low-rank products beside a matrix (LOW_RANK and LOW_RANK_ADD in ops.h) ----
  *
- *     out [T, rows] += scale B (A x [T, k])       A [rank, k], B [rows, rank], both packed
+ *     out [T, rows] += scale B (A x [T, k])       A [rank, k], B [rows, rank]
+ *
+ * B is packed, as MATMUL has it; so is A, unless it is F32, F16 or BF16: then it is rows of whole
+ * 64 bytes, with zeros behind.
  *
  * A matrix may have several products, and each row of a run uses those whose scale for it isn't 0:
  * the others neither read nor change what is the row's. */

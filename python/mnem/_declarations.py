@@ -492,6 +492,7 @@ class mnem_engine_options(C.Structure):
         ("scheduler_context", C.c_void_p),
         ("shares_reserve", C.c_bool),
         ("budget_bytes", C.c_uint64),
+        ("name", C.c_char_p),
     ]
 
 mnem_type = C.c_int

@@ -1,9 +1,9 @@
-/* collective.c: what all ranks do together, of messages between two.
+/* collective.c: collective operations, made of messages between two ranks.
  *
- * barrier is the dissemination of Hensgen, Finkel and Manber (1988): in round k a rank tells the
- * one 2^k behind it and hears of the one 2^k before it. gather sends a rank's part to every other
- * rank at once: N - 1 messages each, and one latency. Receives are posted before anything is sent.
- */
+ * barrier is the dissemination barrier of Hensgen, Finkel and Manber (1988): in round k a rank
+ * sends to the rank 2^k behind it and receives from the rank 2^k before it. gather sends a
+ * rank's part to all other ranks at once: N - 1 messages each, and one latency. Receives are
+ * posted before any send. */
 #include <stdio.h>
 #include <string.h>
 
@@ -21,7 +21,7 @@ mnem_status mnem_comm_barrier(mnem_comm *comm) {
     return MNEM_OK;
 }
 
-/* The k-th peer: each rank begins with the one behind it, so that they don't all ask the same. */
+/* The k-th peer: each rank begins with the next one, so that not all address the same rank. */
 static int32_t peer_of(const mnem_comm *comm, int32_t k) {
     return (comm->rank + 1 + k) % comm->size;
 }
@@ -62,13 +62,13 @@ mnem_status mnem_comm_gather(mnem_comm *comm, void *all, const size_t *begin) {
                               i + 1, i);
     const mnem_status status = gather(comm, all, begin);
     const char *text = mnem_comm_failure(comm);
-    if (status == MNEM_IO && text) mnem_comm_abort(comm, text); /* nothing comes to all now */
+    if (status == MNEM_IO && text) mnem_comm_abort(comm, text); /* the others would wait forever */
     return status;
 }
 
 /* ---- agree ---- */
 
-/* Rank 0 compares, and tells the others what it found: "" or the refusal's text. */
+/* Rank 0 compares, and sends the result to the others: "", or the text of a refusal. */
 static mnem_status compare(mnem_comm *comm, const char *what) {
     mnem_comm_request *r = comm->requests;
     for (int32_t p = 1; p < comm->size; p++) {

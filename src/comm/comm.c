@@ -77,7 +77,7 @@ mnem_status mnem_comm_fail(mnem_comm *comm, const char *format, ...) {
         va_end(args);
         atomic_store_explicit(&comm->failed, 2, memory_order_release);
     }
-    const char *text = mnem_comm_failure(comm); /* NULL: another thread is about to say it */
+    const char *text = mnem_comm_failure(comm); /* NULL: another thread is about to set it */
     return mnem__fail(
         MNEM_IO, "%s",
         text ? text
@@ -169,7 +169,7 @@ static void count(mnem_comm *comm, const mnem_comm_request *request) {
     }
 }
 
-/* The caller of test or wait learns once that it is done. */
+/* Reports completion once, to the caller of test or wait. */
 static void tell(mnem_comm *comm, mnem_comm_request *request) {
     request->told = true;
     count(comm, request);
@@ -184,8 +184,8 @@ mnem_status mnem_comm_test(mnem_comm *comm, mnem_comm_request *request, bool *do
     return MNEM_OK;
 }
 
-/* What doesn't come soon may be another thread's to make, of this processor: it is given away
- * between looks then. */
+/* Polls, and after a short time yields the processor between polls, since the thread that has to
+ * send may need it. */
 mnem_status mnem_comm_wait_soon(mnem_comm *comm, mnem_comm_request *request, double seconds) {
     enum { LOOKS = 64 };
     static const double alone = 1e-4;

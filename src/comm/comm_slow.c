@@ -1,16 +1,16 @@
 /* comm_slow.c: a link's latency and bandwidth around any other implementation.
  *
- * Idea: a message goes as fast as the inner one has it, and beside it, on a channel of its own, the
- * time at which it would have arrived (a stamp). The receiver has its message from then on. So no
- * thread is needed that would hold messages back, and no copy.
+ * Idea: a message is sent at the speed of the inner implementation, and on a separate channel
+ * the time at which it would have arrived (a stamp). The receiver gets the message at that time.
+ * So neither a thread to delay messages nor a copy is needed.
  *
  *     arrival = max(now, when the link is free) + bytes / bandwidth + seconds
  *
- * The link is what a rank sends through, to whomever, as a machine has one port; what comes from
- * several peers isn't held up by each other.
+ * A rank has one link for all that it sends, like a machine with one port; messages from several
+ * peers don't delay each other.
  *
- * Cost: 8 bytes more for each message, and a stamp's memory for each one under way, kept for the
- * next. What a sender waits for (memory posted for it) comes without the link's latency. */
+ * Cost: 8 bytes more for each message, and a stamp's memory for each one under way, which is
+ * reused. A sender's wait for posted memory doesn't include the link's latency. */
 #include <time.h>
 
 #include "base/clock.h"
@@ -20,7 +20,7 @@
 static const char *const tag = "comm";
 
 typedef struct stamp {
-    struct stamp *next; /* in the list of all */
+    struct stamp *next; /* the next one in the list of all stamps */
     bool used;
     double arrival;
     mnem_comm_request request;
@@ -30,7 +30,7 @@ typedef struct slow {
     mnem_comm *comm, *inner;
     mnem_comm_link link;
     stamp *stamps;
-    double free_at; /* when what this rank sends has left */
+    double free_at; /* the time at which the link is free */
 } slow;
 
 static stamp *take_stamp(slow *s) {
@@ -53,12 +53,12 @@ static double arrival_of(slow *s, const mnem_comm_request *r) {
     return s->free_at + s->link.seconds;
 }
 
-/* What the inner one failed with is what this one failed with. */
+/* Takes over the failure of the inner implementation. */
 static mnem_status inner_failed(const slow *s, mnem_status status) {
     return status == MNEM_IO ? mnem_comm_fail(s->comm, "%s", mnem_last_error()) : status;
 }
 
-/* Of post and send. */
+/* The common beginning of post and send. */
 static mnem_status slow_begin(void *self, mnem_comm_request *r) {
     slow *s = self;
     const mnem_comm_ops *ops = s->inner->ops;
@@ -90,7 +90,7 @@ static mnem_status slow_test(void *self, mnem_comm_request *r, bool *done) {
     return MNEM_OK;
 }
 
-/* Sleeping ends late: the last of it is spun. */
+/* Sleeps, and spins at the end, since sleeps end late. */
 static void wait_until(double then) {
     static const double spun = 1e-4;
     const double left = then - mnem__seconds() - spun;

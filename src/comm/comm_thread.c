@@ -1,7 +1,7 @@
 /* comm_thread.c: ranks that are threads of one process.
  *
- * Idea: a send and a receive that was posted for it meet in a queue of their channel; whoever comes
- * second copies, under the one lock of this world. Nothing is kept between the two.
+ * Idea: a send and its posted receive are matched in a queue of their channel; the second one
+ * copies the message, under the single lock of this world. Messages aren't buffered.
  *
  *     channel   posted   r1 r2 r3          or   posted   -
  *               sent     -                      sent     s1 s2
@@ -21,14 +21,14 @@ typedef struct queue {
     mnem_comm_request *first, *last;
 } queue;
 
-/* From one rank to another. */
+/* The messages from one rank to another, on one channel. */
 typedef struct channel {
     queue posted, sent;
 } channel;
 
 typedef struct world {
     pthread_mutex_t lock;
-    int32_t size, here; /* here: ranks that aren't destroyed */
+    int32_t size, here; /* here: number of ranks that aren't destroyed */
     struct member {
         mnem_comm *comm; /* NULL: destroyed */
         pthread_cond_t moved;
@@ -72,7 +72,7 @@ static void drop(queue *q) {
     q->first = q->last = NULL;
 }
 
-/* Nobody meets a rank's requests any more: their memory may go. */
+/* Removes a rank's requests from all queues, so that their memory can be freed. */
 static void forget(const world *w, int32_t rank) {
     for (int32_t peer = 0; peer < w->size; peer++)
         for (int32_t c = 0; c < MNEM_COMM_CHANNELS_ALL; c++) {
@@ -81,7 +81,7 @@ static void forget(const world *w, int32_t rank) {
         }
 }
 
-/* All handles fail with one text, which is the last error then. */
+/* Makes all handles fail with one text, which becomes the last error. */
 static mnem_status fail_all(world *w, const char *text) {
     for (int32_t i = 0; i < w->size; i++)
         if (w->members[i].comm) {
@@ -92,7 +92,7 @@ static mnem_status fail_all(world *w, const char *text) {
     return mnem__fail(MNEM_IO, "%s", text);
 }
 
-/* Fails where the handle has, or where the request can't be done any more. */
+/* Fails if the handle has failed, or the request can't be completed any more. */
 static mnem_status check_here(const self *s, const mnem_comm_request *r) {
     const world *w = s->world;
     if (mnem_comm_failure(s->comm))
@@ -120,7 +120,7 @@ static mnem_status deliver(world *w, mnem_comm_request *from, mnem_comm_request 
     if (from->bytes) memcpy(to->data, from->data, from->bytes);
     to->bytes = from->bytes;
     from->done = to->done = true;
-    pthread_cond_signal(&w->members[to->peer].moved); /* the one of the two that isn't here */
+    pthread_cond_signal(&w->members[to->peer].moved); /* wakes the other one of the two */
     pthread_cond_signal(&w->members[from->peer].moved);
     return MNEM_OK;
 }
@@ -184,7 +184,7 @@ static void thread_abort(void *state, const char *text) {
     pthread_mutex_lock(&s->world->lock);
     fail_all(s->world, told);
     pthread_mutex_unlock(&s->world->lock);
-    /* The last error is this rank's. */
+    /* The last error belongs to this rank. */
     mnem_comm_fail(s->comm,
                    "comm: communication failed before; the error in another thread has the reason");
 }

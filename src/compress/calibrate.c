@@ -1,11 +1,10 @@
-/* calibrate.c: how much a text uses each column of a model's matrices.
+/* calibrate.c: sums the squared inputs of each column of a model's matrices over a text.
  *
- * Idea: a watcher of the walk adds up squares. Each member of the team has columns of its own, and
- * adds to each the tokens in their order; so there is one order of additions, whatever the pass and
- * the number of threads.
- * Invariant: sums are f64 while a layer is walked; only what has rows of its own is counted, and
- * those that read the same rows get the same sums.
- * Cost: 8 bytes a column of one layer, and a multiplication for each element that is seen. */
+ * Idea: a watcher of the walk adds squares. Each member of the team has its own columns, and
+ * adds the tokens in order, so the order of additions doesn't depend on the pass or the number
+ * of threads. Invariant: sums are f64 during a layer's walk; each distinct input is counted
+ * once, and matrices with the same input get the same sums. Cost: 8 bytes per column of one
+ * layer, and one multiplication per input element. */
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/minmax.h"
@@ -14,13 +13,13 @@
 
 typedef struct counter {
     mnem_imatrix *imatrix;
-    int32_t matrices; /* room: the most of a layer */
-    int64_t columns;  /* so too */
-    double *sums;     /* [columns]: matrix i's from at[i] on */
+    int32_t matrices; /* capacity: the most matrices of a layer */
+    int64_t columns;  /* capacity: the most columns of a layer */
+    double *sums;     /* [columns]: those of matrix i begin at at[i] */
     float *rounded;   /* [columns of a matrix] */
     int64_t *at;      /* [matrices] */
-    int64_t *rows;    /* [matrices] that were added */
-    int32_t *same;    /* [matrices] whose sums are its */
+    int64_t *rows;    /* [matrices]: number of added rows */
+    int32_t *same;    /* [matrices]: the matrix whose sums it shares */
 } counter;
 
 static int64_t columns_of(const mnem_tensor_info *matrix) {
@@ -71,10 +70,10 @@ static mnem_status end(void *context, const mnem_walk_layer *layer) {
 
 /* ---- room ---- */
 
-/* What an entry takes of the heap beside its sums, at the most. */
+/* An upper bound of an entry's heap bytes, without its sums. */
 enum { ENTRY_BYTES = 256 };
 
-/* The most that a layer has, and what imatrix will keep of all of them. */
+/* Finds the largest layer, and the bytes that imatrix will have for all layers. */
 static void measure(const mnem__transformer_map *map, counter *c, uint64_t *kept) {
     for (int32_t layer = 0; layer < map->shape.layers; layer++) {
         const int32_t first = map->layer_first[layer], end = map->layer_first[layer + 1];

@@ -1,12 +1,12 @@
-/* influence.c: by how much each layer changes the direction of hidden states (block influence;
+/* influence.c: the change of direction that each layer makes to hidden states (block influence;
  * ShortGPT: Men et al. 2024).
  *
- * The idea: the influence of a layer is 1 - cos of the angle between a token's hidden state before
- * and behind it, the mean over tokens. A walk shows the states before a layer as the inputs of its
- * first matrix, which a norm has scaled and its factors have bent; divided by these, their
- * directions are the states' own (less the mean, where the norm takes it away).
- * Invariant: each token is one member's, and tokens are added in their order.
- * Cost: a hidden state for each of at most SAMPLES tokens, evenly spread over the text. */
+ * The idea: the influence of a layer is 1 - cos of the angle between a token's hidden states
+ * before and behind it, averaged over tokens. A walk provides the states before a layer as the
+ * inputs of its first matrix, scaled by a norm and multiplied by its weights; divided by these
+ * weights they have the directions of the states (without the mean, if the norm removes it).
+ * Invariant: each token belongs to one member, and tokens are added in order. Cost: a hidden
+ * state for each of at most SAMPLES tokens, evenly spread over the text. */
 #include <math.h>
 #include <string.h>
 
@@ -23,16 +23,16 @@ typedef struct seer {
     const mnem_model *model;
     mnem_transformer t;
     const mnem__architecture *architecture;
-    int64_t chunk, every, samples; /* of `every` tokens one is a sample */
-    float *factor, *bias;          /* [embd] of the norm before a layer */
+    int64_t chunk, every, samples; /* one of `every` tokens is a sample */
+    float *factor, *bias;          /* [embd]: weights of the norm before a layer */
     float *before;                 /* [samples, embd]: directions */
-    double *turned;                /* [samples]: 1 - cos since then */
+    double *turned;                /* [samples]: 1 - cos of the change since `before` */
     double *influence;
 } seer;
 
 /* ---- one token ---- */
 
-/* Number i of what the norm was given, in some length. */
+/* Element i of the norm's input, up to a factor. */
 static double unbent(const seer *s, const float *x, int64_t i) {
     return ((double)x[i] - (double)s->bias[i]) * (double)s->factor[i];
 }
@@ -60,7 +60,7 @@ static void take_sample(seer *s, int64_t sample, const float *x) {
     s->turned[sample] = old > 0 && new > 0 ? 1 - both / sqrt(old * new) : 0;
 }
 
-/* The sample that a token is, or -1. */
+/* The index of a token's sample, or -1. */
 static int64_t sample_of(const seer *s, int64_t sequence, int64_t position) {
     const int64_t token = sequence * s->chunk + position;
     return token % s->every == 0 && token / s->every < s->samples ? token / s->every : -1;
@@ -75,7 +75,7 @@ static mnem_status read_vector(const seer *s, mnem__role role, int32_t layer, fl
                                   out);
 }
 
-/* What undoes the norm before the layer's first part; layer < 0: there is none. */
+/* Reads the weights of the norm before the layer's first part; layer < 0: no norm. */
 static mnem_status read_norm(seer *s, int32_t layer) {
     const mnem__layer_part *part = s->architecture->parts;
     while (layer >= 0 && !mnem__layer_is(&s->t, layer, part->layers)) part++;
@@ -109,7 +109,7 @@ static void input(void *context, const mnem_walk_input *seen, const mnem_worker 
     }
 }
 
-/* Its inputs were compared with those of the layer before. */
+/* The layer's inputs were compared with those of the layer before. */
 static mnem_status end(void *context, const mnem_walk_layer *layer) {
     seer *s = context;
     if (layer->layer > 0) add_up(s, layer->layer - 1);

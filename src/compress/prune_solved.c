@@ -3,7 +3,7 @@
  *
  *     types ─► walk: rows of the layers' matrices, pruned ─► file ─► written with the rest
  *
- * Each layer is pruned on what the pruned layers before it give. */
+ * Each layer is pruned with the outputs of the pruned layers before it as inputs. */
 #include <unistd.h>
 
 #include "base/error.h"

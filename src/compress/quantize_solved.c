@@ -1,12 +1,12 @@
 /* quantize_solved.c: quantizes a model with codes that compensate for each other's errors on a text
  * (GPTQ), or with columns scaled before rounding (AWQ).
  *
- *     types of all tensors ─► walk: codes of the layers' matrices, norms that take scales ─► file
+ *     types of all tensors ─► walk: codes of the layers' matrices, norms with scales ─► file
  *                             ─► written with the rest
  *
- * The inputs that a layer is solved for are those that the layers before it give as they are by
- * then, solved: what they lost is made up for. Of a model that is quantized already they are those
- * of the model as it was. */
+ * A layer is solved for the outputs of the layers before it, which are solved already, so that it
+ * compensates for their errors. For a model that is quantized already, the inputs are those of the
+ * unchanged model. */
 #include <math.h>
 #include <unistd.h>
 
@@ -18,7 +18,7 @@
 
 enum { CHUNK_DEFAULT = 512 };
 
-/* What its outputs lost, of a tensor that was solved. */
+/* Reports the error of a solved tensor's outputs. */
 static void tell(void *context, uint32_t tensor, mnem_quantize_report *report) {
     const mnem__solver *s = context;
     const mnem__solver_tensor *t = &s->tensors[tensor];
@@ -55,8 +55,7 @@ static mnem_status quantize_with_solver(mnem__quantize_job *job, const char *to,
                       .chunk = o->walk.chunk ? o->walk.chunk : CHUNK_DEFAULT,
                       .threads = o->walk.threads,
                       .fd = -1};
-    mnem_status status =
-        mnem__rewrite_check(job->model, "model", to); /* before minutes are spent */
+    mnem_status status = mnem__rewrite_check(job->model, "model", to); /* before minutes of work */
     if (status == MNEM_OK) status = find_types(job, options, &types);
     s.types = types;
     if (status == MNEM_OK) status = solve(&s, o, to);

@@ -1,12 +1,13 @@
-/* solver.c: a layer's inputs counted as Hessians, then its matrices solved by them.
+/* solver.c: collects the Hessians of a layer's inputs, then solves the layer's matrices with
+ * them.
  *
  *     walk, sequence by sequence:  rows of a sequence ─► H += X^T X       of each input
  *     end of the layer:            H ─► factor ─► scales, if asked for ─► of each matrix:
  *                                  rows ─► rounded, weighed by H's diagonal ─► GPTQ ─► the file
  *
- * Invariant: a sequence is added whole, however many tokens the walk runs together, so that codes
- * don't depend on the budget; nor do they on the team.
- * Cost: H of a layer's inputs, k^2 numbers each; GPTQ's products. */
+ * Invariant: each sequence is added at once, however many tokens the walk runs together, so that
+ * codes depend neither on the budget nor on the team. Cost: H of a layer's inputs, k^2 numbers
+ * each; GPTQ's products. */
 #include <string.h>
 
 #include "base/error.h"
@@ -14,7 +15,8 @@
 #include "compress/solve/hessian.h"
 #include "compress/solver_private.h"
 
-/* More than GPTQ's 0.01: what is fitted to a text of a book's length fits others better so. */
+/* More than GPTQ's 0.01, which improves other texts after calibration on a text as long as a
+ * book. */
 static const double DAMPING = 0.05;
 
 int32_t mnem__solver_tensor_of(const mnem__solver *s, const mnem_tensor_info *matrix) {
@@ -80,7 +82,7 @@ static void see(void *context, const mnem_walk_input *seen, const mnem_worker *w
     if (seen->position + seen->rows < s->chunk) return;
     mnem_team_barrier(worker);
     mnem__hessian_add(s->chunk, k, input->rows, k, input->h, s->workspace, worker);
-    mnem_team_barrier(worker); /* the workspace is the next input's, too */
+    mnem_team_barrier(worker); /* the next input uses the same workspace */
 }
 
 /* ---- the end of a layer ---- */
@@ -97,7 +99,7 @@ mnem_status mnem__solver_factor(mnem__solver *s, mnem__solver_input *input,
     f->k = k;
     f->h = input->h;
     f->damping = DAMPING;
-    f->in_order = s->way == MNEM__SOLVER_SPARSE; /* groups of four are neighbours */
+    f->in_order = s->way == MNEM__SOLVER_SPARSE; /* groups of four must stay adjacent */
     const mnem_status status = mnem__factor_make(f, s->workspace, s->team);
     if (status != MNEM_OK) return mnem__fail_in(status, "%s", matrix->name);
     input->damping = sum > 0 ? f->damping * sum / (double)k : 1;
@@ -114,7 +116,7 @@ static mnem_status end(void *context, const mnem_walk_layer *layer) {
     return MNEM_OK;
 }
 
-/* Can the walk hold what was solved? It does so in the file's own types. */
+/* Whether the walk can use the solved weights, in the types of the file. */
 static bool holds_solved(const mnem__solver *s) {
     mnem_tensor_info t;
     const int32_t output = mnem__solver_output_tensor(s);
@@ -138,7 +140,7 @@ static mnem_walk_watcher watcher_of(mnem__solver *s) {
 
 /* ---- the walk ---- */
 
-/* As if the block and the team were taken. */
+/* Plans as if the block and the team were allocated. */
 static mnem_status plan(mnem__solver *s, const mnem_solve_options *o) {
     mnem_walk_watcher watcher = watcher_of(s);
     mnem_walk_options options = o->walk;
@@ -156,7 +158,7 @@ mnem_status mnem__solver_walk(mnem__solver *s, const mnem_solve_options *o, cons
     MNEM__TRY(mnem__solver_take(s, options.ledger));
     MNEM__TRY(mnem__solver_file_open(s, to));
     const mnem_walk_watcher watcher = watcher_of(s);
-    /* Both are gone by then. */
+    /* Both are freed by then. */
     options.later_bytes -= mnem__min_u64(options.later_bytes, mnem__solver_memory(s));
     return mnem_walk(s->model, &options, o->ids, o->sequences, &watcher, o->report);
 }

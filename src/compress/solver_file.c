@@ -1,4 +1,4 @@
-/* solver_file.c: solved rows, from the layer that they are of until the model is written. */
+/* solver_file.c: stores solved rows until the model is written. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

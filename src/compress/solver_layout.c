@@ -1,11 +1,11 @@
-/* solver_layout.c: what solving a model needs of memory, and where its rows go in the file.
+/* solver_layout.c: the memory for solving a model, and the places of its rows in the file.
  *
  *     [pool: H, rows and scales of each of a layer's inputs][importance][weights][chosen][losses]
  *     [down][raw rows, before and after][workspace]
  *
- * Idea: the largest of each over all layers, taken once before the walk chooses its way, so that
- * the walk keeps to what is left of the budget. Which matrices share an input follows from the
- * architecture's parts. */
+ * Idea: each buffer has the largest size over all layers, and is allocated once, before the walk
+ * chooses its way, so that the walk keeps to the rest of the budget. The architecture's parts
+ * determine the matrices that share an input. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -52,7 +52,7 @@ static void place(mnem__solver *s, int32_t tensor) {
     s->bytes += rows * mnem_type_row_bytes(s->types[tensor], columns_of(&t));
 }
 
-/* What takes the scales of a layer's inputs. */
+/* Places the vectors that absorb the scales of a layer's inputs. */
 static int place_vectors(mnem__solver *s, int32_t layer) {
     mnem__awq_fold folds[MNEM__AWQ_FOLDS];
     int used = 0;
@@ -94,7 +94,7 @@ uint64_t mnem__solver_input_bytes(const mnem__solver *s, int64_t k) {
     return mnem__align_up((uint64_t)k * (uint64_t)(k + s->chunk + 4) * sizeof(float), 64);
 }
 
-/* The search tries rows of several matrices: all in the largest type counts. */
+/* The search tries rows of several matrices: assumes the largest type for all. */
 static uint64_t scales_bytes(const mnem__solver *s, int64_t k, mnem_type type) {
     static const mnem__factor factor;
     const mnem__awq_matrix matrix = {.type = type, .rows = MNEM__SOLVER_SAMPLE};
@@ -118,7 +118,7 @@ static void add_matrix(const mnem__solver *s, const mnem_tensor_info *t, mnem_ty
     for (int i = 0; i < 6; i++) most->workspace = mnem__max_u64(most->workspace, work[i]);
 }
 
-/* Of one input; in: the matrices that share it. */
+/* Adds one input; in: the matrices that share it. */
 static uint64_t add_input(const mnem__solver *s, const mnem__role *in, int count, int32_t layer,
                           sizes *most) {
     uint64_t bytes = 0;
@@ -155,7 +155,7 @@ static void *carve(uint8_t *base, uint64_t *at, uint64_t bytes) {
     return p;
 }
 
-/* From base on (NULL measures); returns the bytes. */
+/* Lays out all buffers from base on (NULL: only measures); returns the bytes. */
 static uint64_t lay_out(mnem__solver *s, const sizes *most, uint8_t *base) {
     const uint64_t k = (uint64_t)most->k;
     uint64_t at = 0;
@@ -191,7 +191,7 @@ mnem_status mnem__solver_take(mnem__solver *s, mnem_ledger *ledger) {
     measure(s, &most);
     s->block = mnem__alloc(TAG, s->block_bytes);
     if (!s->block) return mnem__heap_status();
-    memset(s->block, 0, s->block_bytes); /* touched: what is planned is what is taken */
+    memset(s->block, 0, s->block_bytes); /* touched, so that the planned bytes are resident */
     lay_out(s, &most, (uint8_t *)mnem__align_up((uintptr_t)s->block, 64));
     MNEM__TRY(mnem_ledger_charge(ledger, MNEM_KIND_RUNTIME, TAG, mnem_team_bytes(s->threads)));
     s->ledger = ledger;

@@ -1,12 +1,13 @@
-/* solver_matrix.c: the rows of one matrix, some hundred at a time, from the model to the file.
+/* solver_matrix.c: solves the rows of one matrix, some hundred at a time, from the model to the
+ * file.
  *
- *     raw ─► weights ─► scaled ─► rounded ─► codes that make up for each other ─► the file
+ *     raw ─► weights ─► scaled ─► rounded ─► codes with compensation ─► the file
  *                                                        │
  *                                    what outputs lose ◄─┴─► the layer that is walked
  *
- * Scales are taken back before a layer goes on with what was chosen: there its norms are as they
- * were. With SparseGPT two of four weights become zeros instead of being rounded.
- * Invariant: rows are independent of each other, sums are added in their order. */
+ * Scales are undone before the walk uses the chosen weights, because its norms are unchanged.
+ * With SparseGPT two of four weights become zeros, and none is rounded. Invariant: rows are
+ * independent, and sums are added in their order. */
 #include <string.h>
 
 #include "base/error.h"
@@ -15,7 +16,7 @@
 #include "compress/solve/sparsify.h"
 #include "compress/solver_private.h"
 
-/* Over all columns, behind GPTQ. */
+/* Passes over all columns, after GPTQ. */
 enum { TURNS = 4 };
 
 static uint64_t row_bytes(const mnem__solver *s, bool after) {
@@ -43,7 +44,7 @@ static mnem_status read_from(mnem__solver *s, int32_t tensor, int64_t first) {
 
 /* ---- what outputs lose ---- */
 
-/* The losses of the plane without the damping's part; errors [rows, k] in any order. */
+/* The plane's losses without the part of the damping; errors [rows, k] in any order. */
 static double sum_losses(const mnem__solver *s, const float *errors) {
     double sum = 0;
     for (int64_t r = 0; r < s->rows; r++) {
@@ -55,7 +56,7 @@ static double sum_losses(const mnem__solver *s, const float *errors) {
     return sum > 0 ? sum : 0;
 }
 
-/* Of outputs themselves: what is lost if all weights are. */
+/* The squared outputs: the loss if all weights were zero. */
 static double sum_outputs(const mnem__solver *s) {
     memcpy(s->chosen, s->weights, (size_t)(s->rows * s->k) * sizeof(float));
     mnem__loss_run(&s->by->factor, s->rows, s->chosen, NULL, s->losses, s->workspace, s->team);
@@ -79,7 +80,7 @@ static void round_rows(const mnem_worker *worker, void *context) {
     s->status[worker->index] = status;
 }
 
-/* What was chosen as floats, scales taken back. */
+/* Reads the chosen weights as floats, with the scales undone. */
 static void read_chosen(const mnem_worker *worker, void *context) {
     mnem__solver *s = context;
     mnem_status status = MNEM_OK;
@@ -93,7 +94,7 @@ static void read_chosen(const mnem_worker *worker, void *context) {
     s->status[worker->index] = status;
 }
 
-/* Codes of s->weights in s->to, and s->chosen; *lost: of the outputs. */
+/* Chooses the codes of s->weights into s->to and s->chosen; *lost: the outputs' loss. */
 static mnem_status choose_codes(mnem__solver *s, double *lost) {
     MNEM__TRY(mnem__solver_run(s, round_rows));
     if (s->way == MNEM__SOLVER_AWQ) {

@@ -1,12 +1,12 @@
-/* solver_output.c: the matrix that makes logits, solved behind the last layer.
+/* solver_output.c: solves the output matrix, after the last layer.
  *
  *     walk: hidden rows of a sequence ─► last norm ─► H += X^T X
- *     behind it:                         H ─► factor ─► rows as of any other matrix
+ *     afterwards:                        H ─► factor ─► rows, as for any other matrix
  *
- * Its input is what the solved layers give. An embedding that is the output, too, is solved as
- * such: there a row's error goes to every token, as input to those that are this one's only.
- * Invariant: sequences are added in order; each row is one member's. Cost: a matrix of the layers'
- * kind, in the same memory. */
+ * Its input is the output of the solved layers. An embedding that is also the output matrix is
+ * solved as the output: there a row's error affects every token, in the embedding only tokens
+ * with its id. Invariant: sequences are added in order; each row belongs to one member. Cost:
+ * that of a layer's matrix, in the same memory. */
 #include <math.h>
 #include <string.h>
 
@@ -33,7 +33,7 @@ bool mnem__solver_takes_output(const mnem__solver *s, int32_t tensor,
 
 /* ---- its input ---- */
 
-/* Of the last norm: where the pool has them, behind the input. */
+/* The vectors of the last norm, in the pool behind the input. */
 typedef struct last {
     const mnem__solver *s;
     const float *x;
@@ -73,13 +73,13 @@ static mnem_status read_vector(const mnem__solver *s, mnem__role role, float oth
                                   (uint64_t)s->shape.embd * sizeof(float), out);
 }
 
-/* The norm's vectors are kept in s->importance and s->weights, which are unused meanwhile. */
+/* Stores the norm's vectors in s->importance and s->weights, which are unused at this time. */
 static mnem_status begin(mnem__solver *s) {
     const mnem__architecture *a = mnem__architecture_find(s->shape.architecture);
     const mnem__role norm = a->last_norm ? a->last_norm : MNEM__ROLE_OUTPUT_NORM;
     memset(s->input, 0, sizeof s->input);
     mnem__solver_lay_input(s, &s->input[0], s->shape.embd, s->pool);
-    s->input[0].exponent = 0; /* the norm has no scales to take */
+    s->input[0].exponent = 0; /* the norm absorbs no scales */
     MNEM__TRY(read_vector(s, norm, 1, s->importance));
     return read_vector(s, mnem__role_get(norm)->bias, 0, s->weights);
 }
@@ -108,7 +108,7 @@ mnem_status mnem__solver_output(mnem__solver *s) {
     if (tensor < 0 || !s->tensors[tensor].at) return MNEM_OK;
     mnem_model_tensor_get(s->model, (uint32_t)tensor, &info);
     const mnem_walk_layer layer = {.matrices = 1, .matrix = &info, .same = &same};
-    s->again = false; /* nothing comes behind it */
+    s->again = false; /* no layer follows */
     s->fold_count = 0;
     MNEM__TRY(mnem__solver_factor(s, &s->input[0], &info));
     return mnem__solver_matrix(s, &layer, 0);

@@ -122,7 +122,8 @@ static mnem_status start(mnem__setup *setup, const mnem_engine_plan *plan, mnem_
     e->ledger = setup->options->ledger;
     e->device = setup->device;
     e->page_cache = setup->options->page_cache;
-    e->taken = (mnem__taken){.parts = &e->parts.all, .ledger = e->ledger};
+    e->taken =
+        (mnem__taken){.parts = &e->parts.all, .ledger = e->ledger, .name = setup->options->name};
     e->choice = choice;
     e->logits_rows = setup->logits_rows;
     e->map = setup->map;

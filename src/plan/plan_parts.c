@@ -4,6 +4,9 @@
  * taking and the giving back. Cost: a step for each part; there are some tens. */
 #include "plan/plan_parts.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/checked.h"
 #include "base/error.h"
 #include "device/backend/backend.h"
@@ -74,18 +77,30 @@ static mnem_block block_of(const mnem__taken *taken, mnem__part part) {
         .space = space};
 }
 
+/* As an account has it, which keeps 31 characters. */
+enum { TAG = 32 };
+static const char *tag_of(const mnem__taken *taken, mnem__part part, char text[TAG]) {
+    const mnem__part_info *info = &mnem__part_infos[part];
+    const bool named = info->kind == MNEM_KIND_WEIGHTS || info->kind == MNEM_KIND_KV;
+    if (!taken->name || !named) return info->tag;
+    snprintf(text, TAG, "%s %.*s", info->tag, (int)(TAG - 2 - strlen(info->tag)), taken->name);
+    return text;
+}
+
 /* Bytes that a plan placed, with a block of them or without. */
 static mnem_status take(mnem__taken *taken, mnem__part part) {
     const mnem__part_info *info = &mnem__part_infos[part];
+    char text[TAG];
+    const char *tag = tag_of(taken, part, text);
     if (!is_block(part))
-        return mnem_ledger_charge_planned(taken->ledger, info->kind, info->tag,
+        return mnem_ledger_charge_planned(taken->ledger, info->kind, tag,
                                           taken->parts->bytes[part]);
     mnem_block block = block_of(taken, part);
     const uint64_t bytes = block.bytes;
-    MNEM__TRY(mnem_ledger_charge_planned(taken->ledger, info->kind, info->tag, bytes));
+    MNEM__TRY(mnem_ledger_charge_planned(taken->ledger, info->kind, tag, bytes));
     const mnem_status status =
         mnem_device_alloc(taken->device, block.space, bytes, MNEM__PART_ALIGNMENT, &block);
-    if (status != MNEM_OK) mnem_ledger_release(taken->ledger, info->kind, info->tag, bytes);
+    if (status != MNEM_OK) mnem_ledger_release(taken->ledger, info->kind, tag, bytes);
     taken->address[part] = block.address;
     return status;
 }
@@ -108,12 +123,13 @@ mnem_status mnem__parts_take(mnem__taken *taken) {
 void mnem__part_give(mnem__taken *taken, mnem__part part) {
     const mnem__part_info *info = &mnem__part_infos[part];
     uint64_t bytes = taken->parts->bytes[part];
+    char text[TAG];
     if (!taken->is[part]) return;
     if (is_block(part)) {
         mnem_block block = block_of(taken, part);
         bytes = block.bytes;
         mnem_device_free(&block);
     }
-    mnem_ledger_release(taken->ledger, info->kind, info->tag, bytes);
+    mnem_ledger_release(taken->ledger, info->kind, tag_of(taken, part, text), bytes);
     taken->is[part] = false;
 }

@@ -109,6 +109,7 @@ void mnem__parts_add_lines(const mnem__parts *parts, const mnem__plan_lines *lin
 typedef struct mnem__taken {
     const mnem__parts *parts; /* as measured; the owner's */
     mnem_ledger *ledger;
+    const char *name; /* follows the tags of weights and KV; NULL: nothing */
     mnem_device *device;
     bool owns_device;
     bool runs;            /* operators run on the device: loading takes its heap itself */

@@ -83,7 +83,8 @@ def test_output_has_its_format(client):
 
 def test_models_are_listed(client):
     listed = client.models.list().data[0]
-    assert client.models.retrieve(listed.id).id == listed.id
+    assert client.models.retrieve(listed.id).id == listed.id == listed.display_name
+    assert listed.type == "model" and listed.created_at.year > 2000 and listed.max_input_tokens > 0
 
 
 def test_what_is_wrong_is_a_bad_request(client):

@@ -130,3 +130,13 @@ def test_vectors_are_floats_or_refused_with_the_way_out(address):
         return
     assert [row.index for row in answer.data] == [0, 1]
     assert abs(sum(x * x for x in answer.data[0].embedding) - 1) < 1e-3
+
+
+def test_holes_are_filled(client, shown):
+    ask = dict(model="x", prompt="def add(a, b):\n    return ", suffix="\n\nprint(add(1, 2))\n",
+               max_tokens=12, temperature=0)
+    if "insert" in shown["capabilities"]:
+        assert client.completions.create(**ask).choices[0].text.strip().startswith("a + b")
+        return
+    with pytest.raises(openai.BadRequestError, match="fill-in-the-middle"):
+        client.completions.create(**ask)

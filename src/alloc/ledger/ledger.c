@@ -1,7 +1,7 @@
-/* ledger.c: one budget, its accounts, and the rule that a charge over a limit takes nothing.
+/* ledger.c: one budget, its accounts, and the rule that a refused charge changes nothing.
  *
  * The idea: a fixed table of accounts behind one lock. A charge is checked against three limits
- * (account, kind, all) before any number moves, so a refusal leaves no trace but its count. The
+ * (account, kind, all) before any number moves, so a refusal changes only its own counter. The
  * table never shrinks; when it is full, new tags share one account of their kind, called "others".
  *
  *     account: live = by callers + of the heap + of the process     all: live = sum of accounts
@@ -24,15 +24,15 @@
 
 enum {
     TEXT_MAX = 600,
-    SAMPLE_EVENTS = 128, /* between two samples of a recording, where no time asks for one */
+    SAMPLE_EVENTS = 128, /* between two samples of a recording, unless time requires one earlier */
 #ifdef __SANITIZE_ADDRESS__
-    ROOM_MOST = 256 << 20, /* its shadow and the code that it adds take 64 MiB by themselves */
+    ROOM_MOST = 256 << 20, /* under sanitizers, whose shadow and code alone need 64 MiB */
 #else
-    ROOM_MOST = 64 << 20, /* while preparing: tables, tokenizers and vocabularies take less */
+    ROOM_MOST = 64 << 20, /* during preparation: tables, tokenizers and vocabularies need less */
 #endif
 };
 #define SOFT_DEFAULT 0.85
-#define BUDGET_PART  0.85 /* of what could be taken, when no budget is given */
+#define BUDGET_PART  0.85 /* of the available memory, if no budget is given */
 
 /* The ledger that watches the heap. */
 static pthread_mutex_t watching_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -43,10 +43,11 @@ const char *mnem_kind_text(mnem_kind kind) {
     return (unsigned)kind < MNEM_KIND_COUNT ? texts[kind] : "unknown kind";
 }
 
-/* A refusal should name the least that would do, and that is known when all is measured: the
- * program, the model's tables, the tokenizer, the prompt. So the limit is roomier than the budget
- * until the plan is made; the plan refuses where what was live before it passed the budget, too.
- * What isn't ours isn't touched for an answer: at most half of what is available. */
+/* The bytes by which the limit exceeds the budget until the plan is made. A refusal should name
+ * the least budget that works, which is known once the program, the model's tables, the
+ * tokenizer and the prompt are measured; the plan then refuses, too, if the bytes before it
+ * exceeded the budget. At most half of the available memory, so that other programs aren't
+ * affected. */
 static uint32_t room_of(const mnem_ledger_options *options) {
     uint64_t available;
     if (!options->preparing || !options->budget_bytes) return 0;
@@ -69,7 +70,7 @@ static bool account_is(const account *a, mnem_kind kind, const char *tag) {
     return a->info.kind == kind && !strncmp(a->info.tag, tag, sizeof a->info.tag - 1);
 }
 
-/* The account of kind and tag, made when it is new. */
+/* Finds or adds the account of kind and tag. */
 static account *account_of(mnem_ledger *ledger, mnem_kind kind, const char *tag) {
     for (unsigned i = 0; i < ledger->count; i++)
         if (account_is(&ledger->accounts[i], kind, tag)) return &ledger->accounts[i];
@@ -83,7 +84,7 @@ static account *account_of(mnem_ledger *ledger, mnem_kind kind, const char *tag)
 
 /* ---- charges; the lock is held ---- */
 
-/* Which limit bytes would pass: its size and what is left of it. false when none. */
+/* Finds the limit that bytes would exceed: its size and the rest of it. false: none. */
 static bool limit_passed(const mnem_ledger *ledger, const account *a, uint64_t bytes,
                          uint64_t *limit, uint64_t *left, const char **whose) {
     const uint64_t of_account = a->info.limit_bytes, of_kind = ledger->kind_limit[a->info.kind];
@@ -171,7 +172,7 @@ static mnem_status charge_locked(mnem_ledger *ledger, account *a, uint64_t bytes
     return MNEM_OK;
 }
 
-/* Never below what is there: a release that wasn't charged takes nothing from others. */
+/* Releases at most the account's bytes: an uncharged release doesn't affect other accounts. */
 static void release_locked(mnem_ledger *ledger, account *a, uint64_t bytes) {
     if (bytes > a->info.bytes_live) bytes = a->info.bytes_live;
     a->info.bytes_live -= bytes;
@@ -180,7 +181,7 @@ static void release_locked(mnem_ledger *ledger, account *a, uint64_t bytes) {
     tell_live(ledger, a);
 }
 
-/* Calls on_soft when bytes would pass the soft limit; the lock is given up meanwhile. */
+/* Calls on_soft if bytes would exceed the soft limit; without the lock. */
 static void soft_call(mnem_ledger *ledger, uint64_t bytes) {
     uint64_t after;
     if (!ledger->on_soft || ledger->in_soft || ledger->soft == NO_LIMIT) return;
@@ -228,8 +229,8 @@ void mnem_ledger_release(mnem_ledger *ledger, mnem_kind kind, const char *tag, u
     pthread_mutex_unlock(&ledger->lock);
 }
 
-/* Charged before it is taken, in the device's rounding, and given back when the device refuses:
- * there is no moment in which bytes are taken that no account shows. */
+/* Charges before it allocates, with the device's rounding, and releases the charge if the device
+ * refuses: allocated bytes are in an account at any time. */
 mnem_status mnem_ledger_alloc(mnem_ledger *ledger, mnem_device *device, mnem_kind kind,
                               const char *tag, uint64_t bytes, uint64_t alignment,
                               mnem_block *block) {
@@ -262,7 +263,7 @@ static void heap_release(void *context, const char *tag, uint64_t bytes) {
     pthread_mutex_unlock(&ledger->lock);
 }
 
-/* Takes back what the library's heap was charged for. */
+/* Releases the charges of the library's heap. */
 static void heap_forget(mnem_ledger *ledger) {
     pthread_mutex_lock(&ledger->lock);
     for (unsigned i = 0; i < MNEM__ACCOUNTS_MAX + MNEM_KIND_COUNT; i++) {
@@ -281,8 +282,8 @@ static void unwatch_locked(void) {
     watching = NULL;
 }
 
-/* What the heap holds already is charged first, all or nothing; from then on the watcher's counts
- * and the heap's own are the same. One ledger watches at a time: the last one forgets. */
+/* Charges the heap's present bytes first, all or nothing; from then on the watcher's counts
+ * equal the heap's own. One ledger watches at a time: the previous one releases its charges. */
 mnem_status mnem_ledger_watch_heap(mnem_ledger *ledger) {
     mnem_status status = MNEM_OK;
     pthread_mutex_lock(&watching_lock);
@@ -328,14 +329,14 @@ mnem_status mnem_ledger_create(const mnem_ledger_options *options, mnem_ledger *
     return MNEM_OK;
 }
 
-/* Charges what the process takes by itself: what is resident but for the library's live heap.
+/* Charges the process's own memory: all resident bytes except the library's live heap.
  *
  *     resident   [ code, libraries, the caller's own | the library's heap, live ]
  *                  "code and libraries", now            from here on by the watcher, tag by tag
  *
- * Before that, pages that would come later are made resident, so that what is charged once stays
- * true: of code, data and stack of a process of the caller's own; of others, the library's code. Of
- * its own, the peak is compared: a budget that was passed already can't be kept. */
+ * Before that, pages that would become resident later are touched, so that the charge stays
+ * correct: code, data and stack with own_process, else the library's code. With own_process the
+ * peak is compared, too: a budget that was exceeded before can't be kept. */
 static mnem_status process_charge(mnem_ledger *ledger, bool own_process) {
     mnem_process_usage usage;
     mnem_heap_usage heap;
@@ -378,7 +379,7 @@ mnem_status mnem_ledger_create_process(const mnem_ledger_options *options, mnem_
     return status;
 }
 
-/* "kv pages 4096, io ring 8192": what callers charged and didn't release. */
+/* Lists what callers charged and didn't release: "kv pages 4096, io ring 8192". */
 static void live_list(const mnem_ledger *ledger, char *out, size_t n) {
     size_t used = 0;
     *out = 0;

@@ -1,16 +1,16 @@
-/* ledger_sums.c: samples of a ledger's own sums in a recording: a counter for each kind that it was
- * ever charged for, and one for all, which comes last. Cost: ten events. */
+/* ledger_sums.c: samples of a ledger's own sums in a recording: a counter for each kind that was
+ * ever charged, and, last, one for the total. Cost: ten events. */
 #include <stdio.h>
 
 #include "alloc/ledger/ledger_events.h"
 #include "alloc/ledger/ledger_private.h"
 
-/* A counter "ledger N KIND", or "ledger N total". */
+/* Records a counter "ledger N KIND", or "ledger N total". */
 static void tell_sum(mnem_ledger *ledger, uint32_t number, const char *of, uint64_t bytes) {
     char text[24];
     mnem__event_sink *sink = mnem__event_enter();
     if (!sink) return;
-    number += MNEM__ACCOUNTS_MAX + MNEM_KIND_COUNT; /* accounts have the ones before */
+    number += MNEM__ACCOUNTS_MAX + MNEM_KIND_COUNT; /* lower numbers belong to accounts */
     uint32_t name = mnem__event_name_known(sink, ledger->owner, number);
     if (!name) {
         snprintf(text, sizeof text, "ledger %u", ledger->owner);

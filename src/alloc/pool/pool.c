@@ -1,12 +1,11 @@
-/* pool.c: the calls that take a block, give it back, and say which streams use it.
+/* pool.c: the calls that allocate and free a block, and set the streams that use it.
  *
- * The idea: a block is a slot (where it lies), a record of the track (whose it is) and a handle in
- * the allocator of its stream's heap. What can be served from free memory of the stream is
- * served here; everything else goes the slow path.
- * Invariant: a slot is empty, live or pending; the track's record of the same number is live
- * exactly when the slot is.
- * Cost: beside the offset allocator's: the lock, two look-ups (tag, call site), a line each of
- * slot and record. */
+ * The idea: a block consists of a slot (its place), a record of the track (its owner) and a
+ * handle in the allocator of its stream's heap. Requests that free memory of the stream can
+ * serve are served here; all others take the slow path. Invariant: a slot is empty, live or
+ * pending; the track's record of the same number is live exactly when the slot is. Cost: that of
+ * the offset allocator, the lock, two look-ups (tag, call site), and a cache line each of slot
+ * and record. */
 #include "mnem/pool.h"
 
 #include <stdio.h>
@@ -19,17 +18,19 @@
 #include "base/checked.h"
 #include "base/heap.h"
 
-enum { CACHES_PAUSE = 256 }; /* calls, after they were closed because memory was wanted */
+enum {
+    CACHES_PAUSE = 256
+}; /* calls without caches after they were closed because memory was needed */
 #define INLINE static inline __attribute__((always_inline))
 
 /* ---- slots ---- */
 
-/* A slot is there to be taken. */
+/* Makes sure that there is an unused slot. */
 static inline mnem_status slot_ready(mnem_pool *pool) {
     if (pool->spare != MNEM__POOL_SLOT_END || pool->slots_used < pool->track.records.capacity)
         return MNEM_OK;
     if (pool->lock.caches)
-        mnem__thread_caches_close(pool->lock.caches, 0); /* rows are found elsewhere */
+        mnem__thread_caches_close(pool->lock.caches, 0); /* growing moves the rows */
     return mnem__pool_slots_grow(pool, pool->slots_used + 1);
 }
 
@@ -60,20 +61,20 @@ static inline bool request_is_fine(const mnem_pool_request *r) {
            a <= MNEM__POOL_ALIGNMENT_MAX && !(r->planned && r->moved);
 }
 
-/* What the allocator is asked for. Blocks start at multiples of the pool's alignment. */
+/* The bytes requested from the allocator. Blocks start at multiples of the pool's alignment. */
 static inline uint64_t place_bytes(const mnem_pool *pool, const mnem_pool_request *r) {
     const uint64_t bytes = r->bytes + pool->gap_bytes;
     return r->alignment > pool->alignment ? bytes + r->alignment - pool->alignment : bytes;
 }
 
-/* Allocates without the checks that a request has passed. */
+/* Allocates without checks, which the request has passed already. */
 static inline mnem_status offset_take(mnem_offset_allocator *a, uint64_t bytes,
                                       mnem_offset_block *at) {
     const uint64_t rounded = (bytes + a->mask) & ~a->mask;
     return rounded <= a->bytes ? a->alloc(a, rounded, at) : MNEM_OVER_BUDGET;
 }
 
-/* Counters that are about to be a peak have to be exact. */
+/* Makes counters exact that are about to reach a peak. */
 static inline void counts_ready(mnem_pool *pool, uint32_t site, uint64_t bytes) {
     mnem__thread_caches *caches = pool->lock.caches;
     if (__builtin_expect(!caches, 1) || !mnem__thread_caches_are_open(caches)) return;
@@ -84,7 +85,7 @@ static inline void counts_ready(mnem_pool *pool, uint32_t site, uint64_t bytes) 
         mnem__thread_caches_recall(caches);
 }
 
-/* Fills in what every block has. */
+/* Fills in the fields of every block. */
 static inline void block_fill(mnem_pool *pool, mnem__pool_heap *h, const mnem_pool_request *r,
                               uint32_t site, uint32_t id, mnem_pool_block *block) {
     mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
@@ -131,13 +132,14 @@ static mnem_status alone_alloc(mnem_pool *pool, mnem__pool_heap *h, const mnem_p
     return MNEM_OK;
 }
 
-/* What the fast path couldn't do. tried: what is free at once is too little. */
+/* Allocates after the fast path failed. tried: immediately free memory is too small. */
 static mnem_status alloc_slowly(mnem_pool *pool, mnem__pool_heap *h, const mnem_pool_request *r,
                                 bool tried, mnem__pool_place *place, mnem_pool_rung *rung) {
     if (pool->many || h->wait_first) mnem__pool_poll(pool, h);
     *rung = MNEM_POOL_RUNG_REUSE;
     const uint64_t bytes = place_bytes(pool, r);
-    if (mnem__thread_caches_are_open(pool->lock.caches)) { /* what they keep is free */
+    if (mnem__thread_caches_are_open(
+            pool->lock.caches)) { /* blocks in the caches are free memory */
         mnem__thread_caches_close(pool->lock.caches, CACHES_PAUSE);
         tried = false;
     }
@@ -149,7 +151,7 @@ static mnem_status alloc_slowly(mnem_pool *pool, mnem__pool_heap *h, const mnem_
     return mnem__pool_slow_path(pool, h, r, bytes, place, rung);
 }
 
-/* Blocks that wait on this stream are taken again first, so that they don't pile up. */
+/* Reuses blocks that wait on this stream first, so that they don't accumulate. */
 static inline mnem_status place_find(mnem_pool *pool, mnem__pool_heap *h,
                                      const mnem_pool_request *r, bool tried,
                                      mnem__pool_place *place, mnem_pool_rung *rung) {
@@ -189,7 +191,8 @@ static mnem_status alloc_locked(mnem_pool *pool, const mnem_pool_request *r, boo
     if (status == MNEM_OK && rung == MNEM_POOL_RUNG_DIRECT)
         return alone_alloc(pool, h, r, site, block);
     pool->counts.rungs[status == MNEM_OK ? rung : MNEM_POOL_RUNG_REFUSE]++;
-    if (status == MNEM_OK && (status = slot_ready(pool)) != MNEM_OK) /* others took the slots */
+    if (status == MNEM_OK &&
+        (status = slot_ready(pool)) != MNEM_OK) /* other threads took the slots */
         mnem_offset_free(place.owner->offsets, place.at.handle);
     if (status != MNEM_OK) return status;
     const uint32_t id = slot_take(pool);
@@ -206,7 +209,7 @@ static mnem_status alloc_locked(mnem_pool *pool, const mnem_pool_request *r, boo
     return MNEM_OK;
 }
 
-/* A request with nothing special, on the stream of the last call. */
+/* Whether a request has no special options, and the stream of the last call. */
 static inline bool is_usual(const mnem_pool *pool, const mnem_pool_request *r) {
     const mnem__pool_heap *h = pool->last;
     return !r->alignment && !r->planned && !r->moved && r->tag &&
@@ -214,9 +217,9 @@ static inline bool is_usual(const mnem_pool *pool, const mnem_pool_request *r) {
            h->ready && !h->wait_first;
 }
 
-/* Serves a usual request from free memory of its stream, when its site is known and a slot there.
- * tried: there wasn't enough. The same as the long way, with each row looked up once.
- * shared: the pool has thread caches. */
+/* Serves a usual request from free memory of its stream, if its site is known and a slot is
+ * unused. *tried: free memory was too small. Equivalent to the long path, with one look-up per
+ * row. shared: the pool has thread caches. */
 INLINE bool alloc_at_once(mnem_pool *pool, const mnem_pool_request *r, const char *file, int line,
                           bool shared, mnem_pool_block *block, bool *tried) {
     mnem__sites *sites = &pool->track.sites;
@@ -255,7 +258,7 @@ INLINE bool alloc_at_once(mnem_pool *pool, const mnem_pool_request *r, const cha
     return true;
 }
 
-/* An allocation was served: the thread's cache may serve the next of its kind. */
+/* After an allocation: lets the thread's cache serve the next one of its kind. */
 static void cache_learn(mnem_pool *pool, const mnem_pool_request *r, const char *file, int line,
                         const mnem_pool_block *block) {
     if (r->planned || r->moved) return;
@@ -263,7 +266,7 @@ static void cache_learn(mnem_pool *pool, const mnem_pool_request *r, const char 
     mnem__thread_cache_learn(pool->lock.caches, pool->last, r, file, (uint32_t)line, site);
 }
 
-/* With the lock: what can't be done at once. */
+/* Allocates with the lock, after alloc_at_once failed. */
 static mnem_status alloc_rest(mnem_pool *pool, const mnem_pool_request *r, bool tried,
                               const char *file, int line, mnem_pool_block *block) {
     const mnem_status status = request_is_fine(r) ? alloc_locked(pool, r, tried, file, line, block)
@@ -273,7 +276,7 @@ static mnem_status alloc_rest(mnem_pool *pool, const mnem_pool_request *r, bool 
     return status;
 }
 
-/* The same with thread caches: in the thread's own, or else with the lock. */
+/* The same with thread caches: from the thread's own, else with the lock. */
 static mnem_status alloc_shared(mnem_pool *pool, const mnem_pool_request *r, const char *file,
                                 int line, mnem_pool_block *block) {
     bool tried = false;
@@ -307,7 +310,8 @@ INLINE mnem_status alloc_any(mnem_pool *pool, const char *file, int line,
     return status;
 }
 
-/* Told when the block is there, and before it goes, so that of one place times say the order. */
+/* Records the event after allocating, and before freeing, so that times show the order at one
+ * address. */
 mnem_status mnem_pool_alloc_from(mnem_pool *pool, const char *file, int line,
                                  const mnem_pool_request *request, mnem_pool_block *block) {
     const mnem_status status = alloc_any(pool, file, line, request, block);
@@ -336,19 +340,19 @@ static mnem_status not_live(const mnem_pool *pool, const mnem_pool_block *block)
         (unsigned long long)was.bytes, was.file ? was.file : "?", was.line);
 }
 
-/* A live block is this call's. With thread caches, another thread's call may be freeing it. */
+/* Claims a live block for this call. With thread caches, another thread may be freeing it. */
 static inline bool block_claim(mnem__record *record, uint32_t generation, bool shared) {
     if (shared) return mnem__track_claim(record, generation);
     __atomic_store_n(&record->generation, generation + 1, __ATOMIC_RELAXED);
     return true;
 }
 
-/* Debug, before a free of a block whose site is known. Returns whether a gap was written to. */
+/* Debug mode, before a free of a block with a known site. Returns whether a gap was overwritten. */
 static bool guard_free(mnem_pool *pool, const mnem__pool_heap *h, uint32_t id, const char *file,
                        int line) {
     const mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
     mnem__pool_guard_give(pool, id, file, line);
-    if (s->owner != h->number || s->waits) return false; /* when it has passed */
+    if (s->owner != h->number || s->waits) return false; /* freed once the stream has passed */
     return mnem__guard_end(pool->guard, id, true, h->stream);
 }
 
@@ -380,7 +384,7 @@ static mnem_status free_locked(mnem_pool *pool, const mnem_pool_block *block, mn
     return MNEM_OK;
 }
 
-/* Frees a usual block, whose memory is of the stream of this call and of the last one. */
+/* Frees a usual block, whose memory belongs to the stream of this call and of the last one. */
 INLINE bool free_at_once(mnem_pool *pool, const mnem_pool_block *block, const mnem_stream *stream,
                          bool shared) {
     mnem__pool_heap *h = pool->last;
@@ -440,7 +444,7 @@ INLINE mnem_status free_any(mnem_pool *pool, const char *file, int line, mnem_po
     return status;
 }
 
-/* What can't be freed keeps its block. */
+/* Frees and records; if the free fails, the block stays. */
 static __attribute__((noinline)) mnem_status free_told(mnem_pool *pool, const char *file, int line,
                                                        mnem_pool_block *block,
                                                        mnem_stream *stream) {
@@ -448,7 +452,8 @@ static __attribute__((noinline)) mnem_status free_told(mnem_pool *pool, const ch
     if (live)
         mnem__pool_tell_at(pool, MNEM__EVENT_FREE, mnem__record_at(&pool->track, block->id), block);
     const mnem_status status = free_any(pool, file, line, block, stream);
-    if (live && block->generation) mnem__pool_tell(pool, MNEM__EVENT_ALLOC, block); /* it stays */
+    if (live && block->generation)
+        mnem__pool_tell(pool, MNEM__EVENT_ALLOC, block); /* the block stays */
     return status;
 }
 
@@ -468,7 +473,7 @@ static mnem_status use_locked(mnem_pool *pool, const mnem_pool_block *block, mne
             pool->tag, block->id);
     mnem__pool_heap *h;
     const mnem_status status = mnem__pool_heap_of(pool, stream, &h);
-    if (status != MNEM_OK || h->immediate) return status; /* its work is done already */
+    if (status != MNEM_OK || h->immediate) return status; /* the stream has no pending work */
     return mnem__pool_await(pool, h, block->id);
 }
 
@@ -479,7 +484,7 @@ mnem_status mnem_pool_use(mnem_pool *pool, const mnem_pool_block *block, mnem_st
     return status;
 }
 
-/* The stream's work ends before the lock is taken: it may be long. */
+/* Waits for the stream's work before taking the lock, since it may take long. */
 mnem_status mnem_pool_forget(mnem_pool *pool, mnem_stream *stream) {
     mnem_stream_synchronize(stream);
     if (!mnem__pool_lock_take(&pool->lock)) return mnem__pool_busy();

@@ -1,14 +1,14 @@
-/* pool_block.c: rows for blocks, blocks whose memory is their own, and the end of a block.
+/* pool_block.c: rows for blocks, blocks with memory of their own, and the end of a block.
  *
- * The idea: a block that is planned, or that found no room in the pool (direct), has an allocation
- * of the device and a charge of the ledger to itself; all else of it is as for other blocks.
- * Invariant: a slot that ends is empty, and its memory free. */
+ * The idea: a planned block, or one that didn't fit in the pool (direct), has its own allocation
+ * of the device and its own charge of the ledger; otherwise it is like other blocks. Invariant:
+ * an ended slot is empty, and its memory free. */
 #include "alloc/pool/pool_guard.h"
 #include "alloc/pool/pool_private.h"
 #include "base/heap.h"
 #include "base/minmax.h"
 
-/* The records with the slots last: what has a slot has a row in each table. */
+/* Grows the records, which have the slots, last, so that a slot has a row in each table. */
 mnem_status mnem__pool_slots_grow(mnem_pool *pool, uint32_t count) {
     mnem_status status = MNEM_OK;
     if (!mnem__rows_reserve(&pool->more, sizeof(mnem__pool_more), count))

@@ -1,7 +1,7 @@
-/* pool_check.c: the check of everything that a pool promises itself.
+/* pool_check.c: checks all invariants of a pool.
  *
- * Units, heaps, slots and records tell the same; debug mode looks at all gaps and free memory too.
- * Cost: a pass over everything. */
+ * Units, heaps, slots and records must agree; debug mode checks all gaps and free memory, too.
+ * Cost: a pass over all data. */
 #include "alloc/granule/granule_offset.h"
 #include "alloc/pool/pool_guard.h"
 #include "alloc/pool/pool_private.h"
@@ -25,7 +25,7 @@ static mnem_status check_granules(const mnem_pool *pool, const mnem__pool_heap *
     return h->offsets->ops->check(h->offsets);
 }
 
-/* Bytes that a hole of the heap takes are units that aren't its own. */
+/* Checks that the heap's holes are exactly the units of other owners. */
 static mnem_status check_heap(const mnem_pool *pool, const mnem__pool_heap *h) {
     uint32_t own = 0;
     uint64_t holes = 0;
@@ -45,7 +45,7 @@ static mnem_status check_heap(const mnem_pool *pool, const mnem__pool_heap *h) {
     return MNEM_OK;
 }
 
-/* What slots say lies in each heap's allocator. */
+/* Checks that slots agree with the heaps' allocators. */
 static mnem_status check_slots(const mnem_pool *pool) {
     uint32_t count[MNEM__POOL_HEAPS_MAX] = {0}, live = 0;
     uint64_t bytes = 0, pending = 0;
@@ -86,8 +86,7 @@ static mnem_status check_slots(const mnem_pool *pool) {
     return MNEM_OK;
 }
 
-/* Granules of a range: counters say how many are taken and whose, and two hints say from where on a
- * search has to look. */
+/* Checks a range: counters of granules and their owners, and two hints at which searches begin. */
 static mnem_status check_range(const mnem_pool *pool) {
     uint32_t reserved = 0, nobody = 0, own = 0;
     for (uint32_t i = 0; i < pool->granules_room; i++) {
@@ -109,7 +108,7 @@ static mnem_status check_range(const mnem_pool *pool) {
     return MNEM_OK;
 }
 
-/* Without a range: the table of owners, one for each unit. */
+/* Without a range: checks the table of owners, one per unit. */
 static mnem_status check_units(const mnem_pool *pool) {
     uint32_t reserved = 0;
     for (uint32_t i = 0; i < pool->units; i++) {
@@ -133,7 +132,7 @@ mnem_status mnem_pool_check(mnem_pool *pool) {
     bool wrong = false;
     if (pool->guard) {
         mnem__pool_guard_check(pool);
-        wrong = mnem__guard_untold(pool->guard); /* a stream may have found it just before */
+        wrong = mnem__guard_untold(pool->guard); /* a stream may have detected it just before */
     }
     mnem__pool_lock_give(&pool->lock);
     return pool->guard ? mnem__pool_guard_tell(pool, status, wrong) : status;

@@ -1,10 +1,10 @@
-/* pool_counters.c: what a pool counts, and the limits on that: hard ones refuse, soft ones ask.
+/* pool_counters.c: a pool's counters and their limits: hard ones refuse, soft ones call back.
  *
- *     reserved   [ live blocks | pending | free runs of heaps | units of nobody ]
+ *     reserved   [ live blocks | pending | free runs of heaps | unowned units ]
  *                                          largest of these = bytes_largest_free
  *     limits     live + bytes  > soft: on_soft is called, which may free      > hard: refused
  *
- * A limit stands beside the counter that it limits: of a kind, or of a tag of a kind.
+ * A limit is stored beside its counter: of a kind, or of a tag of a kind.
  * Cost: mnem_pool_info_get passes over the runs of every heap; the others look rows up. */
 #include <string.h>
 
@@ -18,8 +18,8 @@ const char *mnem_pool_rung_text(mnem_pool_rung rung) {
     return (unsigned)rung < MNEM_POOL_RUNGS ? texts[rung] : "unknown rung";
 }
 
-/* What one allocation could have without more from the device: a free run of a heap, or units of
- * nobody in a row. */
+/* The largest allocation without more memory from the device: a free run of a heap, or adjacent
+ * unowned units. */
 static uint64_t largest_free(const mnem_pool *pool) {
     uint64_t largest = 0, run = 0;
     for (uint32_t i = 0; i < pool->heap_count; i++) {
@@ -37,7 +37,7 @@ static uint64_t largest_free(const mnem_pool *pool) {
     return largest;
 }
 
-/* Reserved bytes that no block of an allocator lies on. */
+/* Reserved bytes without a block of an allocator. */
 static uint64_t free_bytes(const mnem_pool *pool) {
     uint64_t free = mnem__pool_reserved(pool);
     for (uint32_t i = 0; i < pool->heap_count; i++) {
@@ -98,7 +98,7 @@ size_t mnem_pool_live(mnem_pool *pool, const mnem_live_query *query, mnem_live_g
 
 /* ---- accounts ---- */
 
-/* The index-th tag that was ever used: the first tags are those for what finds no room. */
+/* The index-th used tag; the first tags collect those that don't fit in the table. */
 static const mnem__tag *account_find(const mnem_pool *pool, unsigned index, uint32_t *tag) {
     for (*tag = 0; *tag < pool->track.sites.tag_count; ++*tag) {
         const mnem__tag *row = mnem__tag_at(&pool->track.sites, *tag);
@@ -156,8 +156,8 @@ mnem_status mnem_pool_limit_set(mnem_pool *pool, mnem_kind kind, const char *tag
     return status;
 }
 
-/* The lock is given up for the call, since the caller is asked to free blocks of this very pool;
- * in_soft keeps what it allocates meanwhile from asking again. */
+/* Releases the lock for the call, since the caller should free blocks of this pool; in_soft
+ * prevents calls for what it allocates meanwhile. */
 void mnem__pool_soft_call(mnem_pool *pool, const mnem_pool_soft *soft) {
     if (!pool->options.on_soft || pool->in_soft) return;
     pool->in_soft = true;
@@ -182,7 +182,7 @@ static mnem_status over_limit(const mnem_pool *pool, const char *tag, mnem_kind 
                       (unsigned long long)(bytes - left));
 }
 
-/* One limit: passed when live + bytes is at most hard; the caller is asked above the soft one. */
+/* Checks one limit: live + bytes must be at most hard; above the soft limit, calls the caller. */
 static mnem_status limit_pass(mnem_pool *pool, const mnem__count *live, uint64_t hard,
                               uint64_t bytes, mnem_kind kind, const char *tag) {
     if (hard == UINT64_MAX) return MNEM_OK;

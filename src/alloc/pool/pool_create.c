@@ -1,7 +1,7 @@
-/* pool_create.c: the life of a pool: options with their defaults, what is taken at once, the end.
+/* pool_create.c: creates and destroys a pool: options and defaults, memory taken at once.
  *
- * Invariant: a pool that couldn't be made leaves nothing; one that has live blocks isn't destroyed
- * but by force. */
+ * Invariant: a failed creation leaves nothing; a pool with live blocks is only destroyed by
+ * force. */
 #include <stdio.h>
 #include <string.h>
 
@@ -27,13 +27,13 @@ enum {
  *
  * Zero means default, and each default depends on those before it only:
  *
- *     device --> bytes_max --> unit_bytes --> growth (a range wants its device's granules)
+ *     device --> bytes_max --> unit_bytes --> growth (a range needs its device's granules)
  *
- * so a caller who gives one of them moves all that follow, and what can't go together is refused
- * with the numbers as they have become. */
+ * so giving one of them changes all later ones; incompatible values are refused, and the error
+ * shows the resulting numbers. */
 
-/* The largest power of two up to 2 MiB that makes enough units of bytes_max, at least the device's
- * granularity. */
+/* The largest power of two up to 2 MiB that divides bytes_max into enough units, but at least the
+ * device's granularity. */
 static uint64_t unit_default(uint64_t bytes_max, uint64_t granularity) {
     uint64_t unit = UNIT_DEFAULT;
     while (unit > granularity && unit > 4096 && bytes_max / unit < UNITS_WANTED) unit /= 2;
@@ -130,7 +130,7 @@ static void pool_free(mnem_pool *pool) {
     mnem__free(pool);
 }
 
-/* What is taken before the first request. */
+/* Takes the memory that is needed before the first request. */
 static mnem_status pool_prepare(mnem_pool *pool) {
     const mnem_pool_options *o = &pool->options;
     mnem_status status = mnem__pool_units_init(pool);
@@ -188,7 +188,7 @@ mnem_status mnem_pool_create(const mnem_pool_options *options, mnem_pool **out) 
 
 /* ---- destroy ---- */
 
-/* Nobody calls the pool any more; what its caches keep is free, what they count counted. */
+/* After the last call: frees the blocks in thread caches, and adds their counts. */
 static void caches_end(mnem_pool *pool) {
     if (mnem__pool_lock_take(&pool->lock)) mnem__pool_lock_give(&pool->lock);
 }
@@ -205,7 +205,7 @@ static mnem_status leaks(mnem_pool *pool) {
                       (unsigned long long)pool->track.all.bytes_live, count, text);
 }
 
-/* Tells a recording that a live block ends. */
+/* Records the end of a live block. */
 static void tell_end(mnem_pool *pool, uint32_t id, const mnem__pool_slot *s) {
     const mnem_pool_block was = {
         .id = id,
@@ -215,7 +215,7 @@ static void tell_end(mnem_pool *pool, uint32_t id, const mnem__pool_slot *s) {
     mnem__pool_tell(pool, MNEM__EVENT_FREE, &was);
 }
 
-/* Ends every block. Streams have passed their frees. */
+/* Ends all blocks. Streams have passed their frees. */
 static void end_all(mnem_pool *pool) {
     for (uint32_t i = 0; i < pool->heap_count; i++) {
         mnem__pool_heap *h = pool->heaps[i];

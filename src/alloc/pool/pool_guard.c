@@ -1,13 +1,14 @@
-/* pool_guard.c: where a pool in debug mode meets its guard.
+/* pool_guard.c: connects a pool in debug mode with its guard.
  *
- * The idea: a request is made larger by two gaps, and the caller gets an address between them; the
- * pool knows nothing else of it. Blocks aren't moved in debug mode, and a block that waits for
- * other streams isn't taken again before they passed: its memory has to be filled in between.
+ * The idea: a request is enlarged by two gaps, and the caller gets an address between them; the
+ * pool needs to know nothing else. In debug mode blocks aren't moved, and a block that waits for
+ * other streams isn't reused before they have passed, because its memory must be filled in
+ * between.
  *
  *     |offset      |address          |
  *     [ gap_front  [ bytes asked for ] gap ... up to a multiple of the alignment ]
  *
- * Memory of a block's own (planned, direct) has no gaps: its size is promised to the byte. */
+ * Blocks with memory of their own (planned, direct) have no gaps: their size is exact. */
 #include "alloc/pool/pool_guard.h"
 
 #include "base/checked.h"
@@ -41,9 +42,9 @@ void mnem__pool_guard_give(mnem_pool *pool, uint32_t id, const char *file, int l
                      mnem__site_of(&pool->track.sites, tag, file, (uint32_t)line, 0));
 }
 
-/* A block may end by another stream's word while its own stream hasn't come to its taking, nor to
- * what was queued for the memory before. Its end is queued behind them then, and counts as a free
- * on that stream: nobody else gets the memory before. */
+/* Another stream may end a block before the block's own stream has reached its allocation, or
+ * the work queued for the memory before. The end is then queued behind these, and counts as a
+ * free on that stream: the memory isn't reused before. */
 void mnem__pool_guard_end(mnem_pool *pool, uint32_t id) {
     const mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
     mnem__pool_heap *h = s->alone ? NULL : pool->heaps[s->owner];
@@ -72,7 +73,7 @@ mnem_status mnem__pool_guard_stale(mnem_pool *pool, const mnem_pool_block *block
 
 /* ---- check ---- */
 
-/* A free run, unit by unit: in a pool of segments each has a base of its own. */
+/* Checks a free run unit by unit: in a pool of segments, units have separate base addresses. */
 static void check_run(void *context, uint64_t offset, uint64_t bytes, uint32_t handle) {
     mnem_pool *pool = context;
     const uint64_t unit = mnem__pool_unit_bytes(pool), end = offset + bytes;

@@ -1,16 +1,16 @@
-/* pool_heap.c: what one stream owns: units granted to it and taken away again.
+/* pool_heap.c: the heap of a stream: units that are granted to it and withdrawn.
  *
- * The idea: the heap's allocator manages the offsets of all units up to its end. What isn't the
- * heap's is a hole, a block of the allocator that nobody uses. A grant at the end only extends
- * the allocator; one inside of a hole frees the hole and makes new ones of what is left of it.
+ * The idea: the heap's allocator manages the offsets of all units up to its end. Units of other
+ * owners are holes: blocks of the allocator that aren't used. A grant at the end extends the
+ * allocator; a grant inside a hole frees the hole and makes new holes of its rest.
  *
  *     before   |units 0..3|hole 4..9              |units 10..12|
  *     grant 4..5 ─ merges with the free end of 3 ─┐
  *     after    |units 0..5            |hole 6..9  |units 10..12|
  *
- * Invariant: units below `end` are the heap's or in exactly one hole. A hole may be owed when
- * the C heap had no room for it; then nothing is allocated here until it is made (repair).
- * Cost: a pass over the heap's runs for each change; none of this happens in steady state. */
+ * Invariant: units below `end` are the heap's or in exactly one hole. A hole may be missing if
+ * the C heap was out of memory; then nothing is allocated here until it is made (repair). Cost:
+ * a pass over the heap's runs for each change; none of this happens in steady state. */
 #include "alloc/pool/pool_private.h"
 #include "base/checked.h"
 #include "base/heap.h"
@@ -76,7 +76,7 @@ void mnem__pool_heap_destroy(mnem_pool *pool, mnem__pool_heap *h) {
 
 /* ---- holes ---- */
 
-/* Room for so many more holes. */
+/* Reserves space for so many more holes. */
 static bool holes_room(mnem__pool_heap *h, uint32_t more) {
     if (h->hole_count + more <= h->hole_room) return true;
     const uint32_t room = 2 * (h->hole_count + more);
@@ -87,7 +87,7 @@ static bool holes_room(mnem__pool_heap *h, uint32_t more) {
     return true;
 }
 
-/* Adds one that is owed; there is room. */
+/* Adds a missing hole; the space is reserved. */
 static mnem__pool_hole *hole_add(mnem__pool_heap *h, uint32_t first, uint32_t count) {
     mnem__pool_hole *hole = &h->holes[h->hole_count++];
     *hole = (mnem__pool_hole){first, count, OWED};
@@ -132,7 +132,7 @@ static mnem_status offsets_make(mnem_pool *pool, mnem__pool_heap *h) {
     return status;
 }
 
-/* The allocator knows units up to first + count, those before first by a hole. */
+/* Extends the allocator to first + count, with a hole before first. */
 static mnem_status grant_at_end(mnem_pool *pool, mnem__pool_heap *h, uint32_t first,
                                 uint32_t count) {
     if (!holes_room(h, 1)) return mnem__heap_status();
@@ -142,7 +142,7 @@ static mnem_status grant_at_end(mnem_pool *pool, mnem__pool_heap *h, uint32_t fi
     return MNEM_OK;
 }
 
-/* Units of one hole from `first` on: how many is set. */
+/* Grants units of one hole from `first` on; *count: their number. */
 static mnem_status grant_in_hole(mnem__pool_heap *h, uint32_t first, uint32_t *count) {
     if (!holes_room(h, 2)) return mnem__heap_status();
     mnem__pool_hole *hole = h->holes;
@@ -186,7 +186,7 @@ static void beside_visit(void *context, uint64_t offset, uint64_t bytes, uint32_
     if (offset == b->at) b->after = bytes;
 }
 
-/* Free bytes that end at offset `at`, and that start there. */
+/* Gets the free bytes that end, and those that start, at offset `at`. */
 static void free_beside(const mnem__pool_heap *h, uint64_t at, uint64_t *before, uint64_t *after) {
     beside b = {.at = at};
     if (h->offsets) mnem_offset_walk(h->offsets, beside_visit, &b);
@@ -194,8 +194,8 @@ static void free_beside(const mnem__pool_heap *h, uint64_t at, uint64_t *before,
     *after = b.after;
 }
 
-/* How many units of a run the heap needs for bytes; 0: more than there are. at_end: from the end
- * of the run, so that what the first stream has stays in one piece. */
+/* The number of units of a run that the heap needs for bytes; 0: more than the run has. at_end:
+ * from the end of the run, so that the first stream's memory stays contiguous. */
 static uint32_t grant_count(mnem_pool *pool, const mnem__pool_heap *h, mnem__pool_run run,
                             uint64_t bytes, bool *at_end) {
     uint64_t before, after, none;

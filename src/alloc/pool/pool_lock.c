@@ -1,8 +1,8 @@
-/* pool_lock.c: waiting for the pool's lock.
+/* pool_lock.c: waits for the pool's lock.
  *
- * Cost: a pause of `level` (1 to PAUSES_MOST, 2 us at most) before each look, doubled each time;
- * then, or at once when the level is higher, the thread waits for the seat, and looks every
- * SLEEP_NS while it sits there. So however many threads wait, one timer runs. */
+ * Cost: a pause of `level` (1 to PAUSES_MOST, 2 us at most) before each try, doubled each time;
+ * then, or at once if the level is higher, the thread waits for the seat; in the seat it tries
+ * every SLEEP_NS. So only one timer runs, however many threads wait. */
 #include "alloc/pool/pool_lock.h"
 
 #include <time.h>
@@ -18,7 +18,7 @@ static bool take_now(mnem__pool_lock *lock) {
            !atomic_exchange_explicit(&lock->held, 1, memory_order_acquire);
 }
 
-/* Returns the level at the look that took it; 0: none did. */
+/* Returns the level of the successful try; 0: none. */
 static uint32_t spin(mnem__pool_lock *lock, uint32_t level) {
     for (; level <= PAUSES_MOST; level *= 2) {
         for (uint32_t i = 0; i < level; i++) mnem__spin_pause();

@@ -1,9 +1,9 @@
-/* pool_map.c: what lies where in a heap, and the part of it that is easiest to empty.
+/* pool_map.c: a map of a heap's blocks, and the window that is easiest to empty.
  *
- * The idea: the allocator shows its runs in order; the slots, found by their offsets, say whose
- * they are. Of all windows that are long enough, two pointers find the one with the fewest live
- * bytes: for every end the latest start that still spans enough.
- * Cost: one pass each; 40 bytes of heap for each run, kept until the end. */
+ * The idea: the allocator lists its runs in order; slots, found by their offsets, give the
+ * owners. Two pointers find, of all windows that are long enough, the one with the fewest live
+ * bytes: for every end the latest start that spans enough. Cost: one pass each; 40 bytes of heap
+ * for each run, kept until the end. */
 #include <string.h>
 
 #include "alloc/pool/pool_private.h"
@@ -29,7 +29,7 @@ static bool comes_before(const mnem__pool_entry *x, const mnem__pool_entry *y) {
     return x->offset != y->offset ? x->offset < y->offset : x->bytes < y->bytes;
 }
 
-/* Granules are shown in no order. Shell's sort; a cut comes before the run that it is before. */
+/* Shell sort, since granules are listed in no order; a cut is sorted in front of its run. */
 static void entries_sort(mnem__pool_entry *e, size_t count) {
     size_t gap = 1;
     while (gap < count / 3) gap = 3 * gap + 1;
@@ -50,7 +50,7 @@ static uint32_t offset_hash(uint64_t offset) {
     return (uint32_t)((offset * UINT64_C(0x9E3779B97F4A7C15)) >> 32);
 }
 
-/* An empty table of at least twice as many places as there are slots in use. */
+/* Makes an empty table with at least twice as many places as used slots. */
 static bool table_make(mnem_pool *pool) {
     uint32_t size = 64;
     while (size < 2 * pool->slots_used) size *= 2;
@@ -64,7 +64,7 @@ static bool table_make(mnem_pool *pool) {
     return true;
 }
 
-/* The place of the slot at this offset, or of none. */
+/* The place of the slot at this offset, or an empty place. */
 static uint32_t *table_find(mnem_pool *pool, uint64_t offset) {
     const uint32_t mask = pool->map.table_size - 1;
     for (uint32_t i = offset_hash(offset);; i++) {
@@ -88,7 +88,7 @@ bool mnem__pool_map_make(mnem_pool *pool, const mnem__pool_heap *h) {
     if (mnem__pool_in_range(pool)) entries_sort(map->entries, map->count);
     for (uint32_t i = 0; i < map->count; i++) {
         mnem__pool_entry *e = &map->entries[i];
-        if (e->slot >= MNEM__POOL_HOLE) continue; /* free, or a cut in a range */
+        if (e->slot >= MNEM__POOL_HOLE) continue; /* a free run, or a cut in a range */
         const uint32_t id = *table_find(pool, e->offset);
         e->slot = id == UINT32_MAX ? MNEM__POOL_HOLE : id;
     }
@@ -111,8 +111,8 @@ static bool in_the_way(const mnem_pool *pool, const mnem__pool_entry *e, bool mo
     return movable && !mnem__pool_movable(mnem__pool_slot_at(pool, e->slot));
 }
 
-/* Grows at the end by one run a time; what can't be emptied starts it anew. While the window would
- * be long enough without its first run, that one is dropped:
+/* Extends the window by one run at a time; a run that can't be emptied restarts it. While the
+ * window is long enough without its first run, that run is dropped:
  *
  *     [ live 3 | free 5 | live 1 | free 4 | pinned | live 2 | free 9 ]
  *                ^start            ^i      9 wanted: 10 are spanned, of which 1 must move

@@ -1,8 +1,7 @@
-/* pool_mark.c: how far the streams are.
+/* pool_mark.c: tracks the progress of streams.
  *
- * The idea: a heap counts the frees that were made on its stream. An event that is recorded after
- * them, in a call on that stream, covers them all; when it is reached, the count moves from freed
- * to passed.
+ * The idea: a heap counts the frees on its stream. An event recorded after them, in a call on that
+ * stream, covers them all; once the stream has reached it, passed becomes that count.
  *
  *     passed <= marked (by the newest event) <= freed
  *
@@ -10,13 +9,13 @@
  * MNEM__POOL_MARKS are on their way, afterwards the newest event is recorded again. */
 #include "alloc/pool/pool_private.h"
 
-/* The event to record: a new one, or the newest again when all are on their way. */
+/* The event to record: a new one, or the newest again if all are pending. */
 static uint32_t mark_next(const mnem__pool_heap *h) {
     const uint32_t ahead = h->mark_count < MNEM__POOL_MARKS ? h->mark_count : MNEM__POOL_MARKS - 1;
     return (h->mark_first + ahead) % MNEM__POOL_MARKS;
 }
 
-/* What can't be recorded now stays unmarked: it is tried again at the next call. */
+/* Marks the frees so far; a failed recording is tried again at the next call. */
 void mnem__pool_mark(mnem_pool *pool, mnem__pool_heap *h) {
     if (h->marked == h->freed || h->orphan) return;
     if (h->immediate) {

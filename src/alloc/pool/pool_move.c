@@ -1,14 +1,13 @@
-/* pool_move.c: blocks are moved whose owners allow it.
+/* pool_move.c: moves blocks whose owners allow it.
  *
- * The idea: a request that fits nowhere takes the window with the fewest live bytes, all of them
- * movable. The window's free runs are held, so that the blocks go elsewhere; then it is let go and
- * is one free run. Told to compact, every movable block from the top is put into the lowest free
- * run that holds it.
- * Order: the copy is queued on the stream that the block was taken on, by a call that names that
- * stream. So it comes after the work that wrote the block and before all that reads it at its new
- * place; and its old place, freed in that stream's order, is written again only after the copy.
- * Invariant: a block lies at one place; its id and generation stay.
- * Cost: a copy of each moved block; a pass over the runs. */
+ * The idea: for a request that fits nowhere, the window with the fewest live bytes, all of them
+ * movable, is emptied. The window's free runs are allocated first, so that its blocks move
+ * elsewhere; then they are freed, and the window is one free run. Compaction moves every movable
+ * block, from the top, into the lowest free run that is large enough. Order: the copy is queued
+ * on the stream on which the block was allocated, in a call on that stream. So it runs after the
+ * work that wrote the block and before all that reads it at its new place; the old place, freed
+ * in that stream's order, is overwritten only after the copy. Invariant: a block has one place;
+ * its id and generation don't change. Cost: a copy of each moved block; a pass over the runs. */
 #include "alloc/pool/pool_private.h"
 
 static mnem_pool_block block_at(const mnem_pool *pool, uint32_t id, uint64_t offset) {
@@ -28,7 +27,7 @@ static void units_touch(mnem_pool *pool, uint64_t offset, uint64_t bytes) {
         pool->unit_touched[u] = 1;
 }
 
-/* Copies and tells the owner. false: the copy couldn't be queued; nothing changed. */
+/* Copies a block and notifies its owner. false: the copy couldn't be queued; nothing changed. */
 static bool block_move(mnem_pool *pool, mnem__pool_heap *h, uint32_t id,
                        const mnem_offset_block *to) {
     mnem__pool_slot *s = mnem__pool_slot_at(pool, id);
@@ -57,7 +56,7 @@ static bool block_move(mnem_pool *pool, mnem__pool_heap *h, uint32_t id,
 
 enum { HELD_NOT = UINT32_MAX };
 
-/* Holds the window's free runs first, then takes a new place for each of its blocks. */
+/* Allocates the window's free runs first, then a new place for each of its blocks. */
 static bool places_take(mnem__pool_heap *h, mnem__pool_entry *e, uint32_t count) {
     for (uint32_t i = 0; i < count; i++)
         if (e[i].slot == MNEM__POOL_FREE &&
@@ -74,7 +73,7 @@ static bool blocks_move(mnem_pool *pool, mnem__pool_heap *h, mnem__pool_entry *e
     for (uint32_t i = 0; i < count; i++) {
         if (e[i].slot == MNEM__POOL_FREE) continue;
         if (!block_move(pool, h, e[i].slot, &e[i].held)) return false;
-        e[i].held.handle = HELD_NOT; /* it is the block's now */
+        e[i].held.handle = HELD_NOT; /* now owned by the block */
     }
     return true;
 }

@@ -1,17 +1,17 @@
-/* pool_range.c: a pool in a range: granules that are mapped where a stream needs them.
+/* pool_range.c: a pool in a range of addresses, in which granules are mapped where needed.
  *
- * The idea: each stream has a granule allocator (granule_offset.h) in a space of slots that all
- * share. A granule has a number here and one of the device; it belongs to a heap, which has it
- * mapped, or to nobody, and then it has no address:
+ * The idea: each stream has a granule allocator (granule_offset.h) in an address space that all
+ * share. A granule has a number here and one of the device; it belongs to a heap, which has
+ * mapped it, or is unowned, without an address:
  *
- *     device --grow--> nobody --grant, mapped--> heap --withdraw, unmapped--> nobody --release-->
+ *     device --grow--> unowned --grant, map--> heap --withdraw, unmap--> unowned --release-->
  *
- * A request that fits nowhere needs addresses in a row, not memory in a row: wholly free granules
- * of the heap, and parts of granules beside live blocks, are mapped in a row at new addresses.
- * Invariant: new places are mapped before old ones are unmapped, so a refusal of the device loses
- * nothing; a slot that can't be unmapped is given up as an address (LOST). What is mapped elsewhere
- * or goes to somebody else was passed by its stream.
- * Cost: a pass over the free runs of a heap for each change, and the device's calls; none of this
+ * A request that fits nowhere needs contiguous addresses, not contiguous memory: wholly free
+ * granules of the heap, and parts of granules beside live blocks, are mapped contiguously at new
+ * addresses. Invariant: new places are mapped before old ones are unmapped, so a refusal of the
+ * device loses nothing; an address that can't be unmapped isn't used again (LOST). Memory is
+ * only mapped elsewhere, or given to another owner, after its stream has passed the frees. Cost:
+ * a pass over the free runs of a heap for each change, and the device's calls; none of this
  * happens as long as free runs are large enough. */
 #include <string.h>
 
@@ -32,7 +32,7 @@ static uint32_t slots_for(const mnem_pool *pool, uint32_t numbers) {
     return slots < pool->units_range ? (uint32_t)slots : pool->units_range;
 }
 
-/* Room for so many granules, in our own tables. */
+/* Reserves space for so many granules in the pool's tables. */
 static bool granules_room(mnem_pool *pool, uint32_t count) {
     if (count <= pool->granules_room) return true;
     mnem__pool_granule *rows = mnem__realloc("pool", pool->granules, count * sizeof *rows);
@@ -78,7 +78,7 @@ void mnem__pool_range_fini(mnem_pool *pool) {
     mnem__free(pool->granule_map);
 }
 
-/* Places are scarce for all heaps when little more memory is available. */
+/* Informs all heaps that addresses are scarce, if little more memory is available. */
 static void full_tell(mnem_pool *pool) {
     const double soft = (double)pool->units_max * pool->options.soft_fraction;
     const bool full = (double)pool->units_reserved >= soft;
@@ -97,7 +97,7 @@ static void slots_leave(mnem_pool *pool, const mnem__granule_range *r) {
     }
 }
 
-/* Whether what is mapped comes from a growth, whose call is counted already. */
+/* Whether the mapped granules come from a growth, whose call is counted already. */
 static bool is_growth(const mnem_pool *pool, const mnem__granule_order *o) {
     for (size_t i = 0; i < o->map_count; i++)
         if (!pool->granules[o->map[i]].fresh) return false;
@@ -127,7 +127,7 @@ static mnem_status carry_out(void *context, const mnem__granule_order *o) {
     return MNEM_OK;
 }
 
-/* Open thread caches read the table of units, which a remap may make larger. */
+/* Whether a remap is allowed: it may grow the table of units, which open thread caches read. */
 static bool may_remap(void *context) {
     mnem__pool_heap *h = context;
     return !mnem__thread_caches_are_open(h->pool->lock.caches) && mnem__pool_is_idle(h->pool, h);
@@ -162,7 +162,7 @@ mnem_status mnem__pool_range_install(mnem_pool *pool, const uint64_t *granules, 
     return MNEM_OK;
 }
 
-/* New memory that the guard hasn't seen is filled; nobody's become the heap's. */
+/* Makes granules the heap's; the guard fills memory that is new to it. */
 static void granted(mnem_pool *pool, mnem__pool_heap *h, const uint32_t *numbers, uint32_t count) {
     if (pool->guard) {
         for (uint32_t u = 0; u < pool->units; u++) {
@@ -201,7 +201,7 @@ uint32_t mnem__pool_range_need(const mnem_pool *pool, const mnem__pool_heap *h, 
                       : mnem__pool_units_for(pool, bytes);
 }
 
-/* All of it for one stream; else what it needs, and an eighth of what it has. */
+/* Grants all memory to a single stream; else what it needs plus an eighth of what it has. */
 bool mnem__pool_range_grant_for(mnem_pool *pool, mnem__pool_heap *h, uint64_t bytes) {
     if (bytes >> pool->unit_shift > pool->units_max) return false; /* need has 32 bits */
     const uint32_t need = mnem__pool_range_need(pool, h, bytes), more = h->units / GRANT_PART;
@@ -261,7 +261,7 @@ void mnem__pool_range_age(mnem_pool *pool) {
     }
 }
 
-/* Nobody's granules, at most so many. What the device doesn't take back stays nobody's. */
+/* Returns unowned granules to the device, at most so many; those that it refuses stay unowned. */
 static uint32_t give(mnem_pool *pool, uint32_t most, uint32_t idle) {
     uint32_t given = 0;
     for (uint32_t i = pool->granules_room; i-- > 0 && given < most;) {

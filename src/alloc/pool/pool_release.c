@@ -1,8 +1,7 @@
-/* pool_release.c: which units are free, and their way back to the device.
+/* pool_release.c: finds free units, and returns them to the device.
  *
- * The idea: what is free is found when it is wanted, by a pass over the runs of every heap whose
- * stream has passed its frees; nothing is counted per operation but one byte that says the unit was
- * used.
+ * The idea: free units are found on demand, by a pass over the runs of every heap whose stream
+ * has passed its frees; an operation only sets one byte, which says that the unit was used.
  * Cost: a pass over all runs for each survey. */
 #include <string.h>
 
@@ -61,7 +60,7 @@ static void given_back(mnem_pool *pool, uint32_t first, uint32_t count) {
         mnem_ledger_release(o->ledger, o->kind, pool->tag, (uint64_t)count << pool->unit_shift);
 }
 
-/* Whether a run is marked and was idle for so long. */
+/* Whether a run is marked, and idle for so long. */
 static bool run_is_free(const mnem_pool *pool, uint32_t first, uint32_t count, uint32_t idle) {
     for (uint32_t i = first; i < first + count; i++)
         if (!pool->unit_free[i] || pool->unit_idle[i] < idle) return false;

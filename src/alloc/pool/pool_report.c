@@ -1,11 +1,11 @@
-/* pool_report.c: why a request was refused, with what would help.
+/* pool_report.c: the report of a refused request, with advice.
  *
  *     pool kv: limit 64 MiB, 49.6 MiB live in 64 MiB reserved: no room for 8 MiB (8388608 bytes);
  *     largest free run 4 MiB (fragmentation 0.72 of what is free); in the way: activation hidden
  *     64 KiB (a.c:12); bytes_max 64 MiB leaves 0 B, 8 MiB more are needed
  *
  * The blocks in the way are those of the window that is easiest to empty.
- * Cost: a pass over the runs; nothing but the text where the C heap has no room for the map. */
+ * Cost: a pass over the runs; only the text if the C heap has no memory for the map. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -62,7 +62,7 @@ static void put_block(text *t, const mnem_pool *pool, uint32_t id) {
                   mnem__pool_slot_at(pool, id)->state == MNEM__POOL_SLOT_PENDING ? ", freed" : "");
 }
 
-/* The blocks of the window; how many of their bytes can't be moved. */
+/* Lists the blocks of the window; returns their bytes that can't be moved. */
 static void put_in_the_way(text *t, const mnem_pool *pool, const mnem__pool_entry *e,
                            uint32_t count) {
     uint32_t named = 0, blocks = 0;

@@ -1,19 +1,19 @@
-/* pool_slow_path.c: requests that free memory of their stream doesn't serve.
+/* pool_slow_path.c: requests that free memory of their stream can't serve.
  *
- * The idea: each rung makes something free for the heap, or says no; after each the request is
- * tried again, and it counts where it was served.
+ * The idea: each step frees memory for the heap, or fails; after each step the request is tried
+ * again. The step that served it is counted.
  *
- *     reuse       units that belong to nobody
+ *     reuse       unowned units
  *     grow        memory from the device, within bytes_max and the ledger; a fragmented pool
- *                 takes what other streams have free and defragments first
- *     trim        free units that are of no use where they lie go back, then grow
+ *                 first takes free memory of other streams, and defragments
+ *     trim        returns free units that are useless at their place, then grows
  *     others      blocks and units of streams that have passed their frees
  *     defragment  map free granules together; move blocks whose owners allow it
- *     direct      memory of its own, beyond bytes_max
+ *     direct      a separate allocation, beyond bytes_max
  *     refuse      with a report
  *
  * Invariant: a refusal changes nothing that the caller sees.
- * Cost: a pass over the runs for each rung. */
+ * Cost: a pass over the runs for each step. */
 #include <string.h>
 #include <time.h>
 
@@ -27,8 +27,8 @@ typedef struct climb {
     const mnem_pool_request *request;
     uint64_t bytes; /* for the allocator */
     mnem__pool_place *place;
-    mnem_status status; /* of the rung that failed for good */
-    char why[256];      /* what it said */
+    mnem_status status; /* of the step that failed finally */
+    char why[256];      /* its error text */
 } climb;
 
 static bool place_now(climb *c) {
@@ -40,8 +40,8 @@ static bool grant_and_place(climb *c) {
     return mnem__pool_grant_for(c->pool, c->h, c->bytes) && place_now(c);
 }
 
-/* Before the pool passes its soft limit: what is old goes, then the caller is asked. true:
- * something may be free now. */
+/* Before the pool exceeds its soft limit: releases memory that was idle for long, then calls the
+ * caller. true: memory may be free now. */
 static bool soft_pass(climb *c) {
     mnem_pool *pool = c->pool;
     const double soft = (double)pool->units_max * pool->options.soft_fraction;
@@ -55,7 +55,7 @@ static bool soft_pass(climb *c) {
     return true;
 }
 
-/* ---- rungs: true when the request is served ---- */
+/* ---- steps: true: the request is served ---- */
 
 static void keep_why(climb *c, mnem_status status) {
     c->status = status;
@@ -64,8 +64,8 @@ static void keep_why(climb *c, mnem_status status) {
     c->why[n] = 0;
 }
 
-/* One thread grows at a time: what another is about to get may serve this one too. A callback of
- * the growing thread itself doesn't wait. */
+/* One thread grows at a time: the memory that another one gets may serve this request, too. A
+ * callback of the growing thread itself doesn't wait. */
 static bool growth_await(climb *c) {
     mnem_pool *pool = c->pool;
     bool waited = false;
@@ -88,13 +88,13 @@ static bool grow(climb *c) {
     return grant_and_place(c);
 }
 
-/* The stream's own frees are marked, so that what it has passed counts as free. */
+/* Marks the stream's own frees, so that memory that it has passed counts as free. */
 static void look(climb *c) {
     mnem__pool_mark(c->pool, c->h);
     mnem__pool_poll_all(c->pool);
 }
 
-/* Free granules needn't go back to be of use elsewhere. */
+/* In a range free granules can be used elsewhere without returning them. */
 static bool trim(climb *c) {
     if (mnem__pool_in_range(c->pool)) return false;
     look(c);
@@ -105,7 +105,7 @@ static bool trim(climb *c) {
     return place_now(c) || grow(c);
 }
 
-/* Wholly free granules of other streams: as many as growth would give, or fewer. */
+/* Takes wholly free granules of other streams: as many as growth would give, or fewer. */
 static bool others_granules(climb *c) {
     enum { PART = 8 };
     const uint32_t need = mnem__pool_units_for(c->pool, c->bytes), part = c->h->units / PART;
@@ -130,7 +130,7 @@ static bool others(climb *c) {
     return grant_and_place(c) || trim(c);
 }
 
-/* The marked run that is the smallest of at least most units, or else the longest. */
+/* The smallest marked run of at least `most` units, else the longest one. */
 static mnem__pool_run run_best(const mnem_pool *pool, uint32_t most) {
     mnem__pool_run best = {0};
     for (uint32_t i = 0, next; i < pool->units; i = next) {
@@ -144,8 +144,8 @@ static mnem__pool_run run_best(const mnem_pool *pool, uint32_t most) {
     return best;
 }
 
-/* Instead of growing: units that other streams have free, as many in a row as growth would give,
- * or fewer. */
+/* Instead of growing: takes free units of other streams, as many contiguous ones as growth would
+ * give, or fewer. */
 static bool borrow(climb *c) {
     enum { PART = 8 };
     mnem_pool *pool = c->pool;
@@ -165,8 +165,8 @@ static bool remap(climb *c) {
     return mnem__pool_remap(c->pool, c->h, c->bytes, &c->place->at);
 }
 
-/* What bytes_max leaves isn't enough by itself, or growing would have served; it may be with what
- * is free elsewhere. */
+/* The rest of bytes_max alone is too small, else growing would have served the request; together
+ * with free memory elsewhere it may be enough. */
 static bool remap_with_rest(climb *c) {
     mnem_pool *pool = c->pool;
     const uint32_t left = pool->units_max - pool->units_reserved;
@@ -187,7 +187,7 @@ static bool wait(climb *c) {
     return place_now(c) || others(c) || defragment(c);
 }
 
-/* More than the threshold of what is reserved isn't in use. */
+/* Whether the unused part of the reserved memory is above the threshold. */
 static bool is_fragmented(const climb *c) {
     const double above = c->pool->options.defragment_above;
     return above < 1 && mnem__pool_fragmentation(c->pool) > above;

@@ -1,18 +1,18 @@
 /* comm_mpi.c: ranks that are processes under MPI: messages.
  *
- * Idea: a receive is posted to MPI at once, and a credit for it sent to the peer; a message goes to
- * MPI when it has a credit. So what arrives always finds its place, and all that MPI may have to
- * keep for a rank are credits and signs of life: small, and bounded by what is posted.
+ * Idea: a receive is posted to MPI at once, and a credit for it sent to the peer; a message is
+ * passed to MPI once it has a credit. So an arriving message always has a posted receive, and
+ * MPI only buffers credits and heartbeats for a rank: small, and bounded by the number of
+ * receives.
  *
  *     receiver   MPI_Irecv(tag DATA + channel)  ── credit (tag CONTROL) ──►  sender's count
  *     sender     waits in a queue of its channel until there is one, then MPI_Isend; on
  *                MNEM_COMM_READY there are none
  *
- * All MPI calls are made under one lock, and a waiting thread makes progress itself: passing each
- * message to a thread that owns MPI would cost two wake-ups. The heartbeat thread (mpi_life.c)
- * makes progress while nobody waits.
- * Invariant: credits of a channel are used in the order in which the receives were posted, and MPI
- * keeps the order of messages of one tag.
+ * All MPI calls are made under one lock, and a waiting thread makes progress itself: passing
+ * each message to a thread that owns MPI would cost two wake-ups. The heartbeat thread
+ * (mpi_life.c) makes progress while nobody waits. Invariant: credits of a channel are used in
+ * the order in which the receives were posted, and MPI keeps the order of messages of one tag.
  * Only MPI allocates memory here. */
 #include <stdio.h>
 #include <string.h>
@@ -35,7 +35,7 @@ _Static_assert(sizeof(MPI_Request) <= sizeof(uint64_t), "a request fits where it
 static void keep(mnem_comm_request *r, MPI_Request request) {
     r->own[0] = 0;
     memcpy(&r->own[0], &request, sizeof request);
-    r->own[1] = 1; /* MPI has it */
+    r->own[1] = 1; /* passed to MPI */
 }
 
 static MPI_Request kept(const mnem_comm_request *r) {
@@ -56,7 +56,7 @@ static void unlist(state *s, const mnem_comm_request *r) {
     if (*at) *at = r->next;
 }
 
-/* Whether a message needs no credit, nor a stamp beside it that has the upper half of channels. */
+/* Whether a message needs no credit; neither does its stamp, on the upper half of the channels. */
 static bool is_ready(const mnem_comm_request *r) {
     return r->channel % (MNEM_COMM_CHANNELS_ALL / 2) == MNEM_COMM_READY;
 }
@@ -105,7 +105,7 @@ static mnem_status start_send(state *s, mnem_comm_request *r) {
     return mnem__mpi_check(s, code, "can't send a message");
 }
 
-/* Sends what has a credit. */
+/* Sends the messages that have a credit. */
 static mnem_status use_credits(state *s, int to, int channel) {
     lane *l = &s->peers[to].lanes[channel];
     while (l->waiting && l->count > 0) {
@@ -162,7 +162,7 @@ static mnem_status check_over(const state *s) {
                    : MNEM_OK;
 }
 
-/* All that came: credits, signs of life, ends. */
+/* Receives all pending control messages: credits, heartbeats, ends. */
 mnem_status mnem__mpi_progress(state *s) {
     int count = 0;
     if (s->over) return check_over(s);
@@ -192,7 +192,7 @@ mnem_status mnem__mpi_send_control(state *s, int to, const control *c, size_t by
     return MNEM_OK;
 }
 
-/* Whether it is done; a send without a credit isn't known to MPI. */
+/* Checks for completion; a send without a credit wasn't passed to MPI yet. */
 static mnem_status look(state *s, mnem_comm_request *r) {
     MPI_Status status = {0};
     int done = 0, bytes = 0;
@@ -226,7 +226,7 @@ static mnem_status mpi_post(void *self, mnem_comm_request *r) {
     return status;
 }
 
-/* Behind those that have no credit yet. */
+/* Queues a send behind those without a credit. */
 static mnem_status queue(state *s, mnem_comm_request *r) {
     lane *l = &s->peers[r->peer].lanes[r->channel];
     r->next = NULL;
@@ -256,8 +256,8 @@ static mnem_status mpi_test(void *self, mnem_comm_request *r, bool *done) {
     return status;
 }
 
-/* The longer it has waited the longer it sleeps: half a percent of that is lost at most, and a rank
- * that has nothing to do takes next to nothing. */
+/* The sleep grows with the time waited: at most half a percent of it is lost, and an idle rank
+ * needs hardly any processor time. */
 static long sleep_after(double waited) {
     const double part = 1e9 * waited / 200;
     return part < SLEEP_NANOSECONDS ? SLEEP_NANOSECONDS
@@ -265,7 +265,7 @@ static long sleep_after(double waited) {
                                     : (long)part;
 }
 
-/* Spins for a while, for what is about to come, then sleeps between looks. */
+/* Spins for a short time, then sleeps between polls. */
 static mnem_status mpi_wait(void *self, mnem_comm_request *r) {
     const double begin = mnem__mpi_seconds();
     mnem_status status = MNEM_OK;
@@ -289,7 +289,7 @@ void mnem__mpi_tell_all(state *s, const control *c, size_t bytes) {
         if (p != s->rank) (void)try_control(s, p, c, bytes);
 }
 
-/* Receives are cancelled; those that are half here come, or their sender is gone. */
+/* Cancels receives; partly received ones complete, or their sender is gone. */
 static void let_go(state *s) {
     const double begin = mnem__mpi_seconds();
     for (const mnem_comm_request *r = s->open; r; r = r->next) {
@@ -309,8 +309,8 @@ static void let_go(state *s) {
     s->open = NULL;
 }
 
-/* Once around so that small messages leave; what a peer doesn't take isn't waited for. From then on
- * MPI isn't called: it reads and writes only where it is. */
+/* Makes progress once, so that small messages leave, without waiting for peers. Afterwards MPI
+ * isn't called, and accesses memory only inside its calls. */
 static void mpi_abort(void *self, const char *text) {
     state *s = self;
     control c = {.kind = ABORT};

@@ -24,7 +24,7 @@ void mnem__mpi_lose(state *s, int p, const char *how) {
                    s->peers[p].host, how);
 }
 
-/* Of processes on this machine that ended; the last things that they said are heard first. */
+/* Detects ended processes on this machine; their last messages are received first. */
 static void miss_ended(state *s, const struct pollfd *fds) {
     for (int p = 0; p < s->size; p++) {
         if (!(fds[1 + p].revents & POLLIN)) continue;
@@ -42,7 +42,7 @@ static bool is_stopped(int64_t pid) {
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     const ssize_t n = file >= 0 ? read(file, text, sizeof text - 1) : -1;
     if (file >= 0) close(file);
-    if (n <= 0) return true; /* not to be seen */
+    if (n <= 0) return true; /* not visible */
     text[n] = 0;
     const char *name_end = strrchr(text, ')');
     return !name_end || strncmp(name_end, ") T", 3) == 0 || strncmp(name_end, ") t", 3) == 0;
@@ -73,7 +73,7 @@ static void tell_lost(state *s) {
     if (s->options.on_lost) s->options.on_lost(s->options.context, text);
 }
 
-/* Tells and hears. slept: seconds since the last time. */
+/* Sends and receives heartbeats. slept: seconds since the last call. */
 static void look_around(state *s, const struct pollfd *fds, double slept) {
     const control c = {.kind = BEAT};
     /* A rank that was stopped itself has received no heartbeats meanwhile. */
@@ -106,7 +106,7 @@ static void *beat(void *context) {
 
 /* ---- create and destroy ---- */
 
-/* Processes whose numbers mean the same: of one machine and one namespace of processes. */
+/* Identifies processes with a common numbering: one machine and one PID namespace. */
 typedef struct place {
     char host[64], boot[40];
     int64_t space, pid;
@@ -147,7 +147,7 @@ void mnem__mpi_destroy(void *self) {
     const control bye = {.kind = BYE};
     if (s->mpi == MPI_COMM_NULL) return;
     bool whole = !mnem_comm_failure(s->comm);
-    if (whole) { /* waits until all ranks are here; after that none is reported as lost */
+    if (whole) { /* waits for all ranks; from then on none is reported as lost */
         whole = mnem_comm_barrier(s->comm) == MNEM_OK;
         pthread_mutex_lock(&s->lock);
         for (int p = 0; p < s->size && whole; p++)
@@ -180,8 +180,8 @@ void mnem__mpi_destroy(void *self) {
     pthread_mutex_destroy(&s->lock);
 }
 
-/* What MPI takes for each peer it takes now. The two ends are in the first part, so that it never
- * comes back to MPI while a slow rank still is here. */
+/* Makes MPI allocate its memory for each peer now. The two ends are in the first part, so that
+ * it doesn't return to MPI while a slow rank is still inside. */
 static mnem_status warm_up(state *s, void *room) {
     int code = MPI_SUCCESS;
     for (int step = 1; step < s->size && code == MPI_SUCCESS; step++)

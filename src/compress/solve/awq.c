@@ -1,4 +1,4 @@
-/* awq.c: tries exponents of the scales, each on all given rows.
+/* awq.c: tries exponents of the scales, each with all given rows.
  *
  * Scales of an exponent are divided by their geometric mean, so that they lie around 1. Sums of
  * errors are added in the order of rows: the choice doesn't depend on the team.
@@ -17,11 +17,11 @@ enum { EXPONENTS = 20 };
 
 typedef struct job {
     const mnem__awq *awq;
-    float *scales;  /* [k] of this trial */
+    float *scales;  /* [k]: of this trial */
     float *weights; /* [k]: squares / scales^2 */
-    float *mean;    /* [k]: root mean squares, the same of columns that share a scale */
-    float *chosen;  /* [rows, k]: rounded rows, their scales taken back */
-    float *copy;    /* [rows, k]: of the rows themselves, for the plane */
+    float *mean;    /* [k]: root mean squares, equal for columns that share a scale */
+    float *chosen;  /* [rows, k]: rounded rows, with the scales undone */
+    float *copy;    /* [rows, k]: a copy of the rows, for the plane */
     double *losses; /* [rows] */
     uint8_t *raw;   /* [rows]: rounded */
     void *plane;
@@ -44,7 +44,7 @@ static uint64_t most_raw(const mnem__awq *awq) {
     return most;
 }
 
-/* Measures with a NULL base. */
+/* base NULL: only measures. */
 static uint64_t carve(job *j, const mnem__awq *awq, int workers, char *base) {
     const int64_t k = awq->k, rows = most_rows(awq);
     uint64_t at = 0;
@@ -72,21 +72,22 @@ uint64_t mnem__awq_bytes(const mnem__awq *awq, int workers) {
 
 /* ---- scales ---- */
 
-/* Where the sum of a column's sharers is kept: the first of them. */
+/* The column that holds the sum of all columns with the same scale: the first of them. */
 static int64_t first_sharer(const mnem__awq *awq, int64_t c) {
     if (awq->shared <= 1) return c;
     const int64_t all = awq->shared * awq->width;
     return c / all * all + c % awq->width;
 }
 
-/* Columns that no input meets count as a ten-thousandth of the largest. */
+/* Columns without any input count as a ten-thousandth of the largest. */
 static void find_means(const job *j) {
     const mnem__awq *awq = j->awq;
     float most = 0;
     memset(j->mean, 0, (size_t)awq->k * sizeof(float));
     for (int64_t c = 0; c < awq->k; c++) j->mean[first_sharer(awq, c)] += awq->squares[c];
     for (int64_t c = 0; c < awq->k; c++) most = j->mean[c] > most ? j->mean[c] : most;
-    for (int64_t c = awq->k - 1; c >= 0; c--) /* a sum is read by its sharers, by its own last */
+    for (int64_t c = awq->k - 1; c >= 0;
+         c--) /* descending, since the first sharer holds the sum and must be last */
         j->mean[c] = sqrtf(fmaxf(j->mean[first_sharer(awq, c)], most * 1e-8f));
 }
 
@@ -139,7 +140,7 @@ static void round_rows(const mnem_worker *worker, void *context) {
     j->status[worker->index] = status;
 }
 
-/* What the factor says that rounded rows lose, or what their codes do when they are chosen. */
+/* Computes the losses of rounded rows from the factor, or of their codes chosen by the plane. */
 static void lose(const job *j, mnem_team *team) {
     const mnem__awq *awq = j->awq;
     const int64_t rows = j->matrix->rows;

@@ -1,8 +1,8 @@
-/* awq_folds.c: three kinds of places that scales go to.
+/* awq_folds.c: the three kinds of folds that absorb scales.
  *
- *     norm ─► q, k, v (gate, up; what else reads the norm alone)
+ *     norm ─► q, k, v (gate, up; other matrices that read only the norm)
  *     v    ─► o       attention sums rows of v; a head of v has the heads of o that share it
- *     up   ─► down    up is a factor of what comes out; through GELU alone nothing can go */
+ *     up   ─► down    up is a factor of the result; no scale can pass GELU alone */
 #include "compress/solve/awq_folds.h"
 
 static void fold_norm(const mnem__layer_part *part, mnem__awq_fold *fold) {
@@ -29,7 +29,7 @@ static void fold_up(const mnem__layer_part *part, const mnem_transformer *t, mne
                              .to = {part->out}};
 }
 
-/* Does attention get its values straight from rows of a matrix? */
+/* Whether attention's values are directly rows of a matrix. */
 static bool has_value(const mnem__layer_part *part) {
     return part->core == MNEM_OP_ATTENTION && !part->v_b &&
            (part->in[0] == MNEM__ROLE_QKV || part->in[2] == MNEM__ROLE_V);

@@ -7,9 +7,9 @@
  *      +      +--J--+       |
  *      |            |       |   then N = R with its columns divided by R's diagonal, d
  *
- * R lies in the upper triangle, the lower one keeps H: where a pivot isn't positive, R is dropped
- * and the damping is ten times as large. The order of additions doesn't depend on the team.
- * Cost: k^3 / 6 multiply-adds, nearly all in products. */
+ * R is in the upper triangle, H stays in the lower one: if a pivot isn't positive, R is dropped,
+ * and the damping multiplied by ten. The order of additions doesn't depend on the team. Cost:
+ * k^3 / 6 multiply-adds, nearly all in products. */
 #include "compress/solve/factor.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ typedef struct job {
     float *rows;     /* [workers, k] */
     uint8_t *moved;  /* [k] */
     void *gemm;
-    double mean; /* of the diagonal */
+    double mean; /* mean of the diagonal */
     bool failed;
 } job;
 
@@ -63,7 +63,7 @@ static uint64_t gemm_bytes(int64_t k, int workers) {
     return mnem__gemm_bytes(kernels, &largest, workers);
 }
 
-/* Measures with a NULL base. */
+/* base NULL: only measures. */
 static uint64_t carve(job *j, int64_t k, int workers, char *base) {
     uint64_t at = 0;
 #define TAKE(pointer, count)                                                                       \
@@ -89,8 +89,8 @@ uint64_t mnem__factor_bytes(int64_t k, int workers) {
 
 /* ---- H in N's order ---- */
 
-/* The lower triangle from the upper one, or the other way round; by tiles, so that both are read
- * and written by lines. */
+/* Copies the upper triangle to the lower one, or the reverse; by tiles, so that both are
+ * accessed by cache lines. */
 static void mirror(const mnem_worker *worker, const mnem__factor *f, bool to_upper) {
     const int64_t k = f->k;
     int64_t begin, end;
@@ -114,7 +114,7 @@ static bool is_used_more(const void *context, uint32_t a, uint32_t b) {
     return diagonal[a] != diagonal[b] ? diagonal[a] > diagonal[b] : a < b;
 }
 
-/* Row order[i] comes i-th: along the circles of the permutation. */
+/* Moves row order[i] to place i, along the cycles of the permutation. */
 static void move_rows(const job *j) {
     const int64_t k = j->f->k;
     const size_t bytes = (size_t)k * sizeof(float);
@@ -173,7 +173,7 @@ static mnem_status put_in_order(job *j, mnem_team *team) {
 
 /* ---- one attempt ---- */
 
-/* R[J, J], n columns, from its last to its first; false where a pivot isn't positive. */
+/* Computes R[J, J], n columns, from the last to the first; false: a pivot isn't positive. */
 static bool factor_corner(job *j, int64_t begin, int64_t n, bool has_panel) {
     const mnem__factor *f = j->f;
     double *c = j->corner;
@@ -199,7 +199,7 @@ static bool factor_corner(job *j, int64_t begin, int64_t n, bool has_panel) {
     return true;
 }
 
-/* R[row, J]: x R[J, J]^T = C[row], from the last column to the first. */
+/* Computes R[row, J], x in x R[J, J]^T = C[row], from the last column to the first. */
 static void solve_row(const job *j, int64_t row, int64_t begin, int64_t n, bool has_panel) {
     float *x = j->f->h + row * j->f->k + begin;
     const float *sums = j->panel + row * BLOCK;

@@ -1,4 +1,4 @@
-/* gptq.c: chooses for each column the code nearest to the value that the plane asks for.
+/* gptq.c: chooses for each column the code nearest to the value that the plane requests.
  *
  * Cost: that of the plane, and a scale and a minimum for each 16 weights in the workspace. */
 #include "compress/solve/gptq.h"

@@ -1,11 +1,11 @@
-/* plane.c: blocks of columns: what earlier blocks lost comes by one product, the rest row by row.
+/* plane.c: blocks of columns: errors of earlier blocks by one product, the rest row by row.
  *
  *      0     begin  end     k
  *      +-----+------+-------+   sums [rows, J] = E[, before] N[before, J]    all members
  *      |  E  |  J   |   W   |   then each row alone: choose column j, add e_j N[j, later of J]
  *      +-----+------+-------+
  *
- * E takes the place of W. Cost: rows k^2 / 2 multiply-adds, nearly all in products. */
+ * E overwrites W. Cost: rows k^2 / 2 multiply-adds, nearly all in products. */
 #include "compress/solve/plane.h"
 
 #include <string.h>
@@ -40,7 +40,7 @@ static mnem__gemm product(const mnem__plane *p, int64_t begin, int64_t end, floa
         .out_stride = BLOCK * (int64_t)sizeof(float)};
 }
 
-/* Measures with a NULL base. */
+/* base NULL: only measures. */
 static uint64_t carve(job *j, int64_t k, int64_t rows, int workers, char *base) {
     const uint64_t sums = mnem__align_up((uint64_t)(rows * BLOCK) * sizeof(float), 64);
     const uint64_t corners = (uint64_t)workers * BLOCK * BLOCK * sizeof(float);
@@ -76,8 +76,8 @@ static void turn_rows(const job *j, const mnem_worker *worker) {
     }
 }
 
-/* What four columns would be if they made up for what came before and lost nothing themselves:
- * then their errors are what they make up for. */
+/* The values of four columns that compensate for earlier errors and have no error of their own;
+ * their errors are then these compensations. */
 static void look_ahead(const mnem__plane *p, int64_t row, int64_t column, const float *w,
                        const float *sums, const float *corner) {
     float want[MNEM__PLANE_GROUP];
@@ -89,7 +89,7 @@ static void look_ahead(const mnem__plane *p, int64_t row, int64_t column, const 
     p->look(p->context, row, column, want, p->factor->d + column);
 }
 
-/* Columns [begin, begin + n) of one row. */
+/* Chooses the columns [begin, begin + n) of one row. */
 static void choose_row(const job *j, int64_t row, int64_t begin, int64_t n, const float *corner) {
     const mnem__plane *p = j->plane;
     const mnem__factor *f = p->factor;

@@ -1,17 +1,17 @@
 /* refine.c: blocks of columns one after another, each row alone.
  *
- *     G [rows, k] = E H      what the loss gains when a weight grows: column j should become
- *                            q_j + G_j / H_jj, whatever the others lose
- *     panel [128, k]         rows of H for the columns at hand, put together by all members: the
- *                            factor keeps H below N's diagonal and on it
- *     corner [128, 128]      what of them is theirs
- *     changes [rows, 128]    of the errors of the columns at hand
+ *     G [rows, k] = E H      the gradient of the loss: column j should become q_j + G_j / H_jj,
+ *                            with the others unchanged
+ *     panel [128, k]         rows of H for the current columns, assembled by all members: the
+ *                            factor stores H on and below N's diagonal
+ *     corner [128, 128]      the panel's part for the current columns
+ *     changes [rows, 128]    changes of the current columns' errors
  *
- * A change of column j by c adds c H[j, ] to G: to the columns at hand at once, by the corner, to
- * all by a product when the panel is through. The scale of a block is a column, too: its direction
- * is what its weights would be with a scale of 1. Invariant: G = E H between panels; rows don't
- * know of each other. Cost: rows k^2 multiply-adds in products for the first G and for each turn,
- * 128 for each change. */
+ * A change of column j by c adds c H[j, ] to G: to the current columns at once, with the corner,
+ * to all columns by a product at the end of the panel. The scale of a block is treated as a
+ * column: its direction is the block's weights for a scale of 1. Invariant: G = E H between
+ * panels; rows are independent. Cost: rows k^2 multiply-adds in products for the first G and for
+ * each turn, 128 for each change. */
 #include "compress/solve/refine.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ typedef struct job {
     float *panel;   /* [PANEL, k] */
     float *corner;  /* [PANEL, PANEL] */
     float *changes; /* [rows, PANEL] */
-    uint32_t *at;   /* [k]: where a column of the matrix is in the factor's order */
+    uint32_t *at;   /* [k]: index of a matrix's column in the factor's order */
     void *gemm;
 } job;
 
@@ -57,7 +57,7 @@ static mnem__gemm product(const job *j, const float *a, int64_t a_stride, int64_
                         .accumulate = true};
 }
 
-/* Measures with a NULL base. */
+/* base NULL: only measures. */
 static uint64_t carve(job *j, int workers, char *base) {
     const int64_t k = j->r->factor->k, rows = j->r->rows;
     const uint64_t g = mnem__align_up((uint64_t)(rows * k) * sizeof(float), 64),
@@ -87,14 +87,14 @@ uint64_t mnem__refine_bytes(int64_t k, int64_t rows, int workers) {
 
 /* ---- H ---- */
 
-/* Where a column of the panel is in the factor's order. */
+/* The index of a panel's column in the factor's order. */
 static int64_t place_of(const job *j, int64_t column, bool matrix) {
     return matrix ? (int64_t)j->at[column] : column;
 }
 
-/* Rows of H into the panel: of the factor's columns from begin on, or of the matrix's. What is
- * behind the diagonal stands in columns, of which each member reads some rows, a line of numbers
- * each. */
+/* Copies rows of H into the panel: of the factor's columns from begin on, or of the matrix's.
+ * The part behind the diagonal is stored in columns, of which each member reads some rows, a
+ * cache line each. */
 static void fill_panel(const job *j, const mnem_worker *worker, int64_t begin, int64_t n,
                        bool matrix) {
     const mnem__factor *f = j->r->factor;
@@ -111,7 +111,7 @@ static void fill_panel(const job *j, const mnem_worker *worker, int64_t begin, i
     }
 }
 
-/* What of the panel, of columns [begin, begin + n) of the matrix, is theirs. */
+/* Copies the panel's part for the columns [begin, begin + n) of the matrix to the corner. */
 static void fill_corner(const job *j, const mnem_worker *worker, int64_t begin, int64_t n) {
     int64_t first, last;
     mnem_team_split(worker, n, 1, &first, &last);
@@ -120,7 +120,7 @@ static void fill_corner(const job *j, const mnem_worker *worker, int64_t begin, 
             j->corner[i * PANEL + c] = j->panel[i * j->r->factor->k + j->at[begin + c]];
 }
 
-/* G grows by what errors of the columns in the panel, a [rows, n], bring. */
+/* Adds to G the effect of changed errors a [rows, n] of the panel's columns. */
 static void add_product(const job *j, const mnem_worker *worker, const float *a, int64_t a_stride,
                         int64_t n) {
     const mnem__gemm g = product(j, a, a_stride, n);
@@ -173,7 +173,7 @@ static void choose_codes(const block *b) {
     }
 }
 
-/* By how much weights should go along a direction. */
+/* The best step of the weights along a direction. */
 static double step_along(const block *b, const float *direction) {
     double gain = 0, curve = 0;
     for (int i = 0; i < BLOCK; i++) {
@@ -186,7 +186,7 @@ static double step_along(const block *b, const float *direction) {
     return curve > 0 ? gain / curve : 0;
 }
 
-/* The block gets another scale or minimum, near to what it has: codes stay. */
+/* Changes the block's scale or minimum slightly; codes stay. */
 static void rescale(const block *b, mnem__code_scale want) {
     mnem__code_scale was[2], now[2];
     mnem__codes_block(b->j->form, b->raw, b->number, was);
@@ -245,7 +245,7 @@ static void refine_block(const job *j, int64_t row, int64_t begin, int64_t n, in
     choose_codes(&b);
 }
 
-/* The columns of the panel, in one row. */
+/* Refines the panel's columns of one row. */
 static void refine_row(const job *j, int64_t row, int64_t begin, int64_t n) {
     float g[PANEL];
     for (int64_t c = 0; c < n; c++) g[c] = j->g[row * j->r->factor->k + j->at[begin + c]];

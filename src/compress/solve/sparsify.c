@@ -11,7 +11,7 @@
 
 enum { GROUP = MNEM__PLANE_GROUP };
 
-/* Bits of the two columns that stay. */
+/* A bit for each of the two columns that are kept. */
 static unsigned dearest(const float *price) {
     unsigned kept = 0;
     for (int i = 0; i < GROUP; i++) {
@@ -25,7 +25,7 @@ static unsigned dearest(const float *price) {
 
 typedef struct job {
     const mnem__sparsegpt *s;
-    uint8_t *kept; /* [rows]: of the group at hand */
+    uint8_t *kept; /* [rows]: kept columns of the current group */
 } job;
 
 static uint64_t kept_bytes(int64_t rows) {

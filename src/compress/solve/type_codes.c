@@ -1,5 +1,4 @@
-/* type_codes.c: where the code of an element lies in the blocks of files (pack_form.c has the
- * picture). */
+/* type_codes.c: the places of codes in the blocks of files (pack_form.c has the picture). */
 #include "compress/solve/type_codes.h"
 
 #include <string.h>
@@ -34,11 +33,11 @@ void mnem__codes_scales(const mnem__pack_form *form, int64_t k, const void *row,
     for (int64_t b = 0; b < k / 32; b++) mnem__codes_block(form, row, b, scales + 2 * b);
 }
 
-/* The nearest code; of a type with a table its number there. */
+/* The nearest code; for a type with a table, its index there. */
 static int nearest(const mnem__pack_form *form, mnem__code_scale s, float want) {
     const float x = (want + s.min) * mnem__inverse(s.scale);
     if (form->table) return mnem__iq4_nearest(x);
-    const int low = form->bits == 8 ? -127 : -form->zero; /* as mnem_quantize_row has it */
+    const int low = form->bits == 8 ? -127 : -form->zero; /* as in mnem_quantize_row */
     return mnem__round_clamp(x, low, (1 << form->bits) - 1 - form->zero) + form->zero;
 }
 

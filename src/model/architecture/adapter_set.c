@@ -10,11 +10,13 @@
 #include "model/architecture/adapter_set.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/carve.h"
 #include "base/error.h"
 #include "base/heap.h"
 #include "base/minmax.h"
+#include "ops/matmul/low_rank.h"
 
 /* ---- which ---- */
 
@@ -40,14 +42,24 @@ static int32_t find_handle(const mnem__transformer_map *map, int32_t tensor) {
     return -1;
 }
 
-static mnem__adapter_half take_half(mnem__adapter_set *set, const mnem_model *file,
-                                    int32_t tensor) {
+/* A in memory is rows or packed (low_rank.h), B packed. */
+static bool is_rows(const mnem__adapter_half *half) {
+    return half->is_a && mnem__low_rank_is_rows(half->type);
+}
+
+static uint64_t half_bytes(const mnem__adapter_half *half) {
+    return half->is_a ? mnem__low_rank_a_bytes(half->type, half->rows, half->k)
+                      : mnem_pack_bytes(half->type, half->rows, half->k);
+}
+
+static mnem__adapter_half take_half(mnem__adapter_set *set, const mnem_model *file, int32_t tensor,
+                                    bool is_a) {
     mnem_tensor_info info;
     mnem_model_tensor_get(file, (uint32_t)tensor, &info);
-    const mnem__adapter_half half = {tensor, info.type, info.shape[0], info.shape[1],
-                                     set->packed_bytes};
+    const mnem__adapter_half half = {tensor,        info.type,         info.shape[0],
+                                     info.shape[1], set->packed_bytes, is_a};
     const uint64_t raw = MNEM_PACK_ROWS * mnem_type_row_bytes(half.type, half.k);
-    set->packed_bytes += mnem_pack_bytes(half.type, half.rows, half.k);
+    set->packed_bytes += half_bytes(&half);
     set->block_bytes = mnem__max_u64(set->block_bytes, raw);
     return half;
 }
@@ -66,8 +78,8 @@ static mnem_status add_pair(mnem__adapter_set *set, const mnem__transformer_map 
             "%s: tensor %s: adapters of this tensor are not supported; use an adapter "
             "without it",
             mnem_model_file_path(file, 0), info.name);
-    p->a = take_half(set, file, pair->a);
-    p->b = take_half(set, file, pair->b);
+    p->a = take_half(set, file, pair->a, true);
+    p->b = take_half(set, file, pair->b, false);
     *low = (mnem_low_rank){.number = adapter,
                            .a_type = p->a.type,
                            .b_type = p->b.type,
@@ -77,10 +89,6 @@ static mnem_status add_pair(mnem__adapter_set *set, const mnem__transformer_map 
                            .scale = pair->scale};
     set->count++;
     return MNEM_OK;
-}
-
-static uint64_t half_bytes(const mnem__adapter_half *half) {
-    return mnem_pack_bytes(half->type, half->rows, half->k);
 }
 
 /* What a token that uses an adapter reads and multiplies, more than what was counted. */
@@ -194,8 +202,20 @@ void mnem__adapter_set_destroy(mnem__adapter_set *set) {
 
 /* ---- their bytes ---- */
 
+static mnem_status load_rows(const mnem_model *file, const mnem__adapter_half *half, uint8_t *out) {
+    const uint64_t row = mnem_type_row_bytes(half->type, half->k);
+    const uint64_t all = mnem__low_rank_row_bytes(half->type, half->k);
+    for (int64_t i = 0; i < half->rows; i++, out += all) {
+        memset(out + row, 0, all - row);
+        MNEM__TRY(
+            mnem_model_tensor_read(file, (uint32_t)half->tensor, (uint64_t)i * row, row, out));
+    }
+    return MNEM_OK;
+}
+
 static mnem_status load_half(const mnem__adapter_set *set, const mnem_model *file,
                              const mnem__adapter_half *half, uint8_t *block) {
+    if (is_rows(half)) return load_rows(file, half, block + half->offset);
     const uint64_t row = mnem_type_row_bytes(half->type, half->k);
     const uint64_t group = mnem_pack_group_bytes(half->type, half->k);
     uint8_t *raw = block + set->packed_bytes, *out = block + half->offset;
@@ -235,27 +255,45 @@ bool mnem__adapter_set_has(const mnem__adapter_set *set, int32_t handle) {
     return false;
 }
 
-void mnem__adapter_set_add(const mnem__adapter_set *set, mnem_graph *graph,
-                           const mnem__adapted *at) {
-    int32_t first = 0, count = 0;
-    int64_t ranks = 0;
+/* Its products; returns how many. */
+static int32_t products_of(const mnem__adapter_set *set, int32_t handle, int32_t *first,
+                           int64_t *ranks) {
+    int32_t count = 0;
+    *ranks = 0;
     for (int32_t i = 0; set && i < set->count; i++) {
-        if (set->product[i].matrix != at->handle) continue;
-        if (count++ == 0) first = i;
-        ranks += set->low[i].rank;
+        if (set->product[i].matrix != handle) continue;
+        if (count++ == 0) *first = i;
+        *ranks += set->low[i].rank;
     }
-    if (count == 0) return;
-    const mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, at->tokens, ranks);
-    const int32_t low = mnem_graph_value(graph, &desc);
-    mnem_graph_name(graph, low, "adapters", at->layer);
-    mnem_graph_node node = {
-        .desc = {.kind = MNEM_OP_LOW_RANK, .low = &set->low[first], .low_count = count},
-        .in = {at->in},
-        .out = low,
+    return count;
+}
+
+static void add_node(const mnem__adapter_set *set, mnem_graph *graph, const mnem__adapted *at,
+                     mnem_op_kind kind) {
+    int32_t first = 0;
+    int64_t ranks;
+    const int32_t count = products_of(set, at->handle, &first, &ranks);
+    const bool add = kind == MNEM_OP_LOW_RANK_ADD;
+    const mnem_graph_node node = {
+        .desc = {.kind = kind, .low = &set->low[first], .low_count = count},
+        .in = {add ? at->low : at->in},
+        .out = add ? at->out : at->low,
         .tail = at->tail};
     mnem_graph_node_add(graph, &node);
-    node.desc.kind = MNEM_OP_LOW_RANK_ADD;
-    node.in[0] = low;
-    node.out = at->out;
-    mnem_graph_node_add(graph, &node);
+}
+
+void mnem__adapter_set_begin(const mnem__adapter_set *set, mnem_graph *graph, mnem__adapted *at) {
+    int32_t first;
+    int64_t ranks;
+    at->low = 0;
+    if (products_of(set, at->handle, &first, &ranks) == 0) return;
+    const mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, at->tokens, ranks);
+    at->low = mnem_graph_value(graph, &desc);
+    mnem_graph_name(graph, at->low, "adapters", at->layer);
+    add_node(set, graph, at, MNEM_OP_LOW_RANK);
+}
+
+void mnem__adapter_set_end(const mnem__adapter_set *set, mnem_graph *graph,
+                           const mnem__adapted *at) {
+    if (at->low) add_node(set, graph, at, MNEM_OP_LOW_RANK_ADD);
 }

@@ -20,7 +20,8 @@ typedef struct mnem__adapter_half {
     int32_t tensor; /* of the adapter's file */
     mnem_type type;
     int64_t rows, k;
-    uint64_t offset; /* of the packed matrix in the block */
+    uint64_t offset; /* in the block */
+    bool is_a;
 } mnem__adapter_half;
 
 typedef struct mnem__adapter_product {
@@ -52,7 +53,7 @@ mnem_status mnem__adapter_set_create(const mnem__transformer_map *map, const mne
 void mnem__adapter_set_destroy(mnem__adapter_set *set);
 /* Reads and packs all matrices into block: 64-byte aligned, block_bytes. */
 mnem_status mnem__adapter_set_load(const mnem__adapter_set *set, void *block);
-/* The packed bytes of the adapters of a matrix. */
+/* The bytes in memory of the adapters of a matrix. */
 uint64_t mnem__adapter_set_bytes_at(const mnem__adapter_set *set, int32_t handle);
 
 /* ---- in a program ---- */
@@ -62,11 +63,14 @@ typedef struct mnem__adapted {
     int32_t handle, in, out;
     int32_t tokens, layer;
     bool tail;
+    int32_t low; /* mnem__adapter_set_begin sets it; 0: the matrix has no adapter */
 } mnem__adapted;
 /* Whether this matrix has an adapter; set may be NULL. */
 bool mnem__adapter_set_has(const mnem__adapter_set *set, int32_t handle);
-/* out += the products of the adapters that a row uses, with in; set may be NULL. */
-void mnem__adapter_set_add(const mnem__adapter_set *set, mnem_graph *graph,
+/* out += the products of the adapters that a row uses, with in; set may be NULL. In two parts, so
+ * that a team meets once for several products of one input: A x, then the rest. */
+void mnem__adapter_set_begin(const mnem__adapter_set *set, mnem_graph *graph, mnem__adapted *at);
+void mnem__adapter_set_end(const mnem__adapter_set *set, mnem_graph *graph,
                            const mnem__adapted *at);
 
 #endif

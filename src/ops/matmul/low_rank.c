@@ -1,23 +1,24 @@
 /* low_rank.c: LOW_RANK and LOW_RANK_ADD: low-rank products of some of the rows of a batch.
  *
  *     rows of x    | 0 1 2 3 | 4 | 5 6 |        run: products a, b | none | b
- *     LOW_RANK       a a a a         .          A x, of 16 rows of A and up to TILE rows of x at a
+ *     LOW_RANK       a a a a         .          A x, of a block of A and up to TILE rows of x at a
  *                    b b b b       b b          time: units, shared among the team
  *     LOW_RANK_ADD   a, then b       b          groups of 16 columns of out, as MATMUL shares them
  *
- * Idea: products are MATMUL's kernels, whose outputs don't depend on what runs together with them,
- * so a row gets the same bits alone and in any company; a row that uses no product isn't touched.
- * An input that the kernel can't read as f32 (quantized, or pairs of bf16) is made ready in the
- * member's own part of the workspace, a tile at a time.
+ * Idea: products are those of low_rank.h and MATMUL's kernels, whose outputs don't depend on what
+ * runs together with them, so a row gets the same bits alone and in any company; a row that uses no
+ * product isn't touched. An input that a kernel can't read as f32 (quantized, or pairs of bf16) is
+ * made ready in the member's own part of the workspace, a tile at a time.
  * Cost: rank (k + rows) multiply-adds for each row and product that it uses, and those matrices. */
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/minmax.h"
+#include "ops/matmul/low_rank.h"
 #include "ops/matmul/matmul_kernel.h"
 
 /* Rows of x: enough to reuse a group of weights from the cache; fewer where copies are wide. */
-enum { TILE = 48, PLACE_BYTES = 64 << 10 };
+enum { TILE = 48, PLACE_BYTES = 64 << 10, RANKS = 8 };
 
 /* ---- checks ---- */
 
@@ -68,8 +69,16 @@ static int64_t width_of(const mnem_op_desc *desc, const mnem_low_rank *p) {
     return is_add(desc) ? p->rank : desc->in[0].shape[1];
 }
 
+/* A as rows, which meet x as it is. */
+static bool is_rows(const mnem_op_desc *desc, const mnem_low_rank *p) {
+    return !is_add(desc) && mnem__low_rank_is_rows(p->a_type);
+}
+
 /* Bytes of a row that is made ready; 0: the kernel reads it where it is. */
-static uint64_t copy_bytes(mnem_type type, int64_t width) {
+static uint64_t copy_bytes(const mnem_op_desc *desc, const mnem_low_rank *p) {
+    const mnem_type type = type_of(desc, p);
+    const int64_t width = width_of(desc, p);
+    if (is_rows(desc, p)) return 0;
     const mnem_type ready = mnem__matmul_ready_type(mnem__matmul_kernel_get(type));
     if (ready == MNEM_TYPE_F32) return 0;
     const int64_t whole = width + width % 2; /* pairs */
@@ -85,7 +94,7 @@ static uint64_t place_bytes(const mnem_op_desc *desc) {
     uint64_t most = 0;
     for (int32_t i = 0; i < desc->low_count; i++) {
         const mnem_low_rank *p = &desc->low[i];
-        const uint64_t copy = copy_bytes(type_of(desc, p), width_of(desc, p));
+        const uint64_t copy = copy_bytes(desc, p);
         const int64_t rows = mnem__min_i64(tile_of(copy), desc->in[0].shape[0]);
         most = mnem__max_u64(most, copy * (uint64_t)rows);
     }
@@ -123,7 +132,7 @@ static void take_product(low_job *j, const mnem_low_rank *p, int64_t column) {
     const int64_t k = width_of(d, p);
     j->kernel = mnem__matmul_kernel_get(type);
     j->column = column;
-    j->copy = copy_bytes(type, k);
+    j->copy = copy_bytes(d, p);
     j->job = (mnem__matmul_job){.weights = (const uint8_t *)j->args->low->matrices +
                                            (is_add(d) ? p->b_offset : p->a_offset),
                                 .group_bytes = (int64_t)mnem_pack_group_bytes(type, k),
@@ -166,13 +175,40 @@ static int64_t groups_of(int64_t rows) {
     return (rows + MNEM_PACK_ROWS - 1) / MNEM_PACK_ROWS;
 }
 
-/* Those of group g that there are, of rows [row, row + rows). */
-static void scale_tile(const low_job *j, const mnem_low_rank *p, float scale, int64_t g,
-                       int64_t row, int64_t rows) {
+/* Blocks of A that are units. */
+static int64_t blocks_of(const mnem_op_desc *desc, const mnem_low_rank *p) {
+    return is_rows(desc, p) ? (p->rank + RANKS - 1) / RANKS : groups_of(p->rank);
+}
+
+/* Of A as rows. */
+static void multiply_dots(const low_job *j, const mnem_low_rank *p, float scale, int64_t block,
+                          int64_t row, int64_t rows) {
+    const mnem_tensor *in = &j->desc->in[0], *out = &j->desc->out;
+    const uint64_t row_bytes = mnem__low_rank_row_bytes(p->a_type, j->job.k);
+    const int64_t first = block * RANKS;
+    const mnem__low_rank_dots dots = {
+        .type = p->a_type,
+        .a = j->job.weights + (uint64_t)first * row_bytes,
+        .a_bytes = row_bytes,
+        .ranks = mnem__min_i64(RANKS, p->rank - first),
+        .k = j->job.k,
+        .x = (const char *)j->args->in[0] + in->offset + row * in->stride[0],
+        .x_stride = in->stride[0],
+        .rows = rows,
+        .scale = scale,
+        .out = (char *)j->args->out + out->offset + row * out->stride[0] + (j->column + first) * 4,
+        .out_stride = out->stride[0]};
+    MNEM__AT_BEST_LEVEL(mnem__low_rank)(&dots);
+}
+
+/* Of A in groups: those of group g that there are. */
+static void multiply_group(const low_job *j, const mnem_low_rank *p, float scale, int64_t g,
+                           int64_t row, int64_t rows) {
     const mnem_tensor *out = &j->desc->out;
     const int64_t begin = g * MNEM_PACK_ROWS;
     const int64_t end = mnem__min_i64(p->rank, begin + MNEM_PACK_ROWS);
     char *to = (char *)j->args->out + out->offset;
+    multiply_tile(j, g, g + 1, row, rows);
     for (int64_t t = row; t < row + rows; t++) {
         float *low = (float *)(void *)(to + t * out->stride[0]) + j->column;
         for (int64_t i = begin; i < end; i++) low[i] *= scale;
@@ -184,18 +220,20 @@ typedef struct share {
     int64_t at, begin, end;
 } share;
 
-/* A product of a stretch of rows: for each group of A the tiles, one after another. */
+/* A product of a stretch of rows: for each block of A the tiles, one after another. */
 static void multiply_rows(const low_job *j, const mnem_low_rank *p, const mnem_low_rank_rows *rows,
                           share *s) {
     const int64_t tile = tile_of(j->copy), tiles = (rows->rows + tile - 1) / tile;
-    const int64_t first = s->at, all = groups_of(p->rank) * tiles;
+    const int64_t first = s->at, all = blocks_of(j->desc, p) * tiles;
     const float scale = p->scale * rows->scale[p->number];
     s->at += all;
     for (int64_t i = mnem__max_i64(s->begin - first, 0); i < all && first + i < s->end; i++) {
         const int64_t at = i % tiles * tile, n = mnem__min_i64(tile, rows->rows - at);
-        const int64_t g = i / tiles, row = rows->first_row + at;
-        multiply_tile(j, g, g + 1, row, n);
-        if (scale != 1) scale_tile(j, p, scale, g, row, n);
+        const int64_t block = i / tiles, row = rows->first_row + at;
+        if (is_rows(j->desc, p))
+            multiply_dots(j, p, scale, block, row, n);
+        else
+            multiply_group(j, p, scale, block, row, n);
     }
 }
 
@@ -203,10 +241,10 @@ static int64_t count_units(const mnem_op_desc *desc, const mnem_low_rank_run *ru
     int64_t units = 0;
     for (int32_t i = 0; i < desc->low_count; i++) {
         const mnem_low_rank *p = &desc->low[i];
-        const int64_t tile = tile_of(copy_bytes(p->a_type, desc->in[0].shape[1]));
+        const int64_t tile = tile_of(copy_bytes(desc, p));
         for (int32_t r = 0; r < run->count; r++)
             if (run->list[r].scale[p->number] != 0)
-                units += groups_of(p->rank) * ((run->list[r].rows + tile - 1) / tile);
+                units += blocks_of(desc, p) * ((run->list[r].rows + tile - 1) / tile);
     }
     return units;
 }

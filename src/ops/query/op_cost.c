@@ -5,6 +5,7 @@
 #include "base/minmax.h"
 #include "mnem/op_query.h"
 #include "ops/core/op_experts.h"
+#include "ops/matmul/low_rank.h"
 #include "ops/query/op_extent.h"
 #include "ops/query/op_rate.h"
 
@@ -179,7 +180,9 @@ static mnem_op_cost low_rank(const mnem_op_desc *d, const mnem_op_args *args) {
         for (int32_t r = 0; r < args->low->count; r++)
             if (args->low->list[r].scale[p->number] != 0) used += (uint64_t)args->low->list[r].rows;
         cost.multiply_adds += used * (uint64_t)(rows * k);
-        if (used) cost.bytes_read += mnem_pack_bytes(add ? p->b_type : p->a_type, rows, k);
+        if (used)
+            cost.bytes_read += add ? mnem_pack_bytes(p->b_type, rows, k)
+                                   : mnem__low_rank_a_bytes(p->a_type, rows, k);
     }
     return cost;
 }

@@ -74,12 +74,17 @@ void api_prompt_forget(api *a, api_served *served) {
     pthread_mutex_unlock(&a->lending);
 }
 
-/* Under the lock. */
-void api_prompt_refill(api *a) {
-    api_reserve *r = &a->templates;
+static void reserve_refill(api_reserve *r) {
     const uint64_t missing = r->bytes_whole - r->bytes;
     if (missing && mnem_ledger_charge(r->ledger, MNEM_KIND_HOST, r->tag, missing) == MNEM_OK)
         r->bytes = r->bytes_whole;
+}
+
+/* Under the lock. Of one model nobody takes what a reserve lost. */
+void api_prompt_refill(api *a) {
+    if (!api_has_several(a)) return;
+    reserve_refill(&a->templates);
+    reserve_refill(&a->grammars);
 }
 
 /* ---- answers that need no request ---- */

@@ -352,8 +352,8 @@ void api_ollama_loaded(api *a, http_exchange *exchange, ask_form form, const ask
 void api_on_write(void *context, http_exchange *exchange, const http_request *request) {
     api_error error = {0};
     api_refuse(&error, 400, NULL,
-               "%.40s is not supported: this server serves the model that it was started with, and "
-               "writes none; start mnem serve with the file of another model",
+               "%.40s is not supported: this server serves the models that it was started with, "
+               "and writes none; start mnem serve with the file of another model",
                request->path);
     api_answer_error(context, exchange, &error, API_OLLAMA);
 }

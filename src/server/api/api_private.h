@@ -3,7 +3,7 @@
  *     api.c          life, routes, what the server calls
  *     api_start.c    from a body to answers that are submitted
  *     api_job.c      a request's life: told as it comes, gone
- *     api_embed.c    texts to vectors
+ *     api_embed.c    texts to vectors (api_embed_input.c: the texts of a body)
  *     api_seats.c    conversations in files, as slots of llama.cpp's server
  *     api_limit.c    grammars of answers, and their bytes
  *     api_pages.c    what a GET answers

@@ -1,5 +1,6 @@
-/* test_low_rank.c: LOW_RANK and LOW_RANK_ADD: rows that use a product get MATMUL's bits, in any
- * company, team and level; rows that use none keep theirs; what is wrong is refused. */
+/* test_low_rank.c: LOW_RANK and LOW_RANK_ADD: rows get what products in doubles give, with the same
+ * bits in any company and team; rows that use none keep theirs; what is wrong is refused. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 #include "kit/kit.h"
 #include "kit/kit_random.h"
 #include "ops/core/op_fixture.h"
+#include "ops/matmul/low_rank.h"
 #include "ops/matmul/op_product.h"
 
 enum { TOKENS = 70, WIDTH = 96, OUT = 50, PRODUCTS = 4, RANKS = 8 + 5 + 17 + 32, SCALES = 5 };
@@ -23,10 +25,20 @@ typedef struct subject {
     float x[TOKENS * WIDTH], start[TOKENS * OUT];
 } subject;
 
-static uint64_t place(subject *s, uint64_t at, const product *p, mnem_type of, uint64_t *offset) {
-    const uint64_t bytes = mnem_pack_bytes(of, p->rows, p->k);
+static uint64_t place(subject *s, uint64_t at, const product *p, mnem_type of, bool is_a,
+                      uint64_t *offset) {
+    const uint64_t row = mnem_type_row_bytes(of, p->k);
+    uint64_t bytes = mnem_pack_bytes(of, p->rows, p->k);
     *offset = at;
-    memcpy(s->matrices + at, p->packed, bytes);
+    if (is_a && mnem__low_rank_is_rows(of)) {
+        bytes = mnem__low_rank_a_bytes(of, p->rows, p->k);
+        memset(s->matrices + at, 0, bytes);
+        for (int64_t i = 0; i < p->rows; i++)
+            memcpy(s->matrices + at + (uint64_t)i * mnem__low_rank_row_bytes(of, p->k),
+                   p->raw + (uint64_t)i * row, row);
+    } else {
+        memcpy(s->matrices + at, p->packed, bytes);
+    }
     return at + (bytes + 63) / 64 * 64;
 }
 
@@ -42,8 +54,8 @@ static void setup(subject *s) {
                                     .b_type = type[i],
                                     .rank = rank[i],
                                     .scale = i == 1 ? 1 : 0.3F + (float)i};
-        at = place(s, at, &s->a[i], type[i], &s->low[i].a_offset);
-        at = place(s, at, &s->b[i], type[i], &s->low[i].b_offset);
+        at = place(s, at, &s->a[i], type[i], true, &s->low[i].a_offset);
+        at = place(s, at, &s->b[i], type[i], false, &s->low[i].b_offset);
     }
     rng_fill(&r, s->x, TOKENS * WIDTH, 1);
     rng_fill(&r, s->start, TOKENS * OUT, 1);
@@ -57,26 +69,24 @@ static void teardown(subject *s) {
     free(s->matrices);
 }
 
-/* ---- one row at a time, by MATMUL ---- */
+/* ---- one row in doubles ---- */
 
-static void multiply(mnem_type of, int64_t rows, int64_t k, const void *packed, const float *x,
-                     float *out, bool accumulate) {
-    mnem_op_desc d = {.kind = MNEM_OP_MATMUL, .accumulate = accumulate};
-    d.in[0] = mnem_tensor_2d(MNEM_TYPE_F32, 1, k);
-    d.in[1] = mnem_tensor_packed(of, rows, k);
-    d.out = mnem_tensor_2d(MNEM_TYPE_F32, 1, rows);
-    op_run(d, 1, (mnem_op_args){.tokens = 1, .in = {x, packed}, .out = out, .row_end = rows});
+static double dot(const product *p, mnem_type of, int64_t row, const double *x) {
+    float numbers[WIDTH];
+    double sum = 0;
+    must(mnem_dequantize_row(of, p->k, p->raw + (uint64_t)row * mnem_type_row_bytes(of, p->k),
+                             numbers));
+    for (int64_t i = 0; i < p->k; i++) sum += (double)numbers[i] * x[i];
+    return sum;
 }
 
-static void add_row(const subject *s, const float *scale, const float *x, float *out) {
+static void add_row(const subject *s, const float *scale, const float *x, double *out) {
+    double wide[WIDTH], low[RANKS];
+    for (int i = 0; i < WIDTH; i++) wide[i] = (double)x[i];
     for (int i = 0; i < PRODUCTS; i++) {
-        const mnem_low_rank *p = &s->low[i];
-        const float factor = p->scale * scale[p->number];
-        float low[RANKS];
-        if (scale[p->number] == 0) continue;
-        multiply(p->a_type, p->rank, WIDTH, s->matrices + p->a_offset, x, low, false);
-        for (int64_t j = 0; j < p->rank; j++) low[j] *= factor;
-        multiply(p->b_type, OUT, p->rank, s->matrices + p->b_offset, low, out, true);
+        const double factor = (double)s->low[i].scale * (double)scale[number[i]];
+        for (int64_t r = 0; r < rank[i]; r++) low[r] = factor * dot(&s->a[i], type[i], r, wide);
+        for (int64_t o = 0; o < OUT; o++) out[o] += dot(&s->b[i], type[i], o, low);
     }
 }
 
@@ -92,10 +102,11 @@ static mnem_op_desc desc_of(const subject *s, bool add) {
     return d;
 }
 
-static void add_all(const subject *s, const mnem_low_rank_run *run, int workers, float *out) {
+static void add_all(const subject *s, const mnem_low_rank_run *run, int workers, const float *x,
+                    int32_t tokens, float *out) {
     static float low[TOKENS * RANKS];
     memset(low, 0xff, sizeof low); /* NaN: what isn't written isn't read */
-    mnem_op_args args = {.tokens = TOKENS, .in = {s->x}, .out = low, .low = run};
+    mnem_op_args args = {.tokens = tokens, .in = {x}, .out = low, .low = run};
     op_run(desc_of(s, false), workers, args);
     args.in[0] = low;
     args.out = out;
@@ -116,6 +127,20 @@ static int32_t draw(mnem_low_rank_rows *list, float (*scales)[SCALES]) {
     return count;
 }
 
+/* A row by itself; what it has in doubles, within the rounding of its types. */
+static void check_alone(const subject *s, const float *scale, int32_t t, float *out) {
+    const mnem_low_rank_rows row = {0, 1, scale};
+    double right[OUT], size = 1;
+    for (int i = 0; i < OUT; i++) right[i] = (double)s->start[t * OUT + i];
+    add_row(s, scale, s->x + t * WIDTH, right);
+    add_all(s, &(mnem_low_rank_run){s->matrices, &row, 1}, 1, s->x + t * WIDTH, 1, out);
+    for (int i = 0; i < OUT; i++) size = fmax(size, fabs(right[i]));
+    const double most = scale[1] != 0 || scale[4] != 0 ? 0.05 : 1e-5; /* Q8_0, BF16 */
+    for (int i = 0; i < OUT; i++)
+        if (!(fabs((double)out[i] - right[i]) <= most * size))
+            fail_msg("%g, expected %g", (double)out[i], right[i]);
+}
+
 static void check_random(const subject *s) {
     static float is[TOKENS * OUT], right[TOKENS * OUT], scales[TOKENS][SCALES];
     mnem_low_rank_rows list[TOKENS];
@@ -124,8 +149,8 @@ static void check_random(const subject *s) {
     memcpy(right, s->start, sizeof right);
     for (int32_t i = 0; i < run.count; i++)
         for (int32_t t = list[i].first_row; t < list[i].first_row + list[i].rows; t++)
-            add_row(s, list[i].scale, s->x + t * WIDTH, right + t * OUT);
-    add_all(s, &run, 1 + (int)random_below(5), is);
+            check_alone(s, list[i].scale, t, right + t * OUT);
+    add_all(s, &run, 1 + (int)random_below(5), s->x, TOKENS, is);
     assert_memory_equal(is, right, sizeof is);
 }
 
@@ -141,13 +166,32 @@ static void rows_get_the_bits_of_each_alone(void **state) {
     teardown(&s);
 }
 
+/* But for packed BF16, which the best level multiplies in pairs. */
+static void levels_give_the_same_bits(void **state) {
+    (void)state;
+    static const float scale[SCALES] = {1, 0.5F, 0, -1, 0};
+    static float first[TOKENS * OUT], is[TOKENS * OUT];
+    static subject s;
+    const mnem_low_rank_rows all = {0, TOKENS, scale};
+    setup(&s);
+    for (int level = MNEM__CPU_PLAIN; level <= MNEM__CPU_BEST; level++) {
+        float *out = level ? is : first;
+        mnem__cpu_level_set((mnem__cpu_level)level);
+        memcpy(out, s.start, sizeof s.start);
+        add_all(&s, &(mnem_low_rank_run){s.matrices, &all, 1}, 2, s.x, TOKENS, out);
+        if (level) assert_memory_equal(is, first, sizeof is);
+    }
+    mnem__cpu_level_set(MNEM__CPU_BEST);
+    teardown(&s);
+}
+
 static void without_rows_nothing_is_written(void **state) {
     (void)state;
     static subject s;
     static float out[TOKENS * OUT];
     setup(&s);
     memcpy(out, s.start, sizeof out);
-    add_all(&s, &(mnem_low_rank_run){.matrices = s.matrices}, 3, out);
+    add_all(&s, &(mnem_low_rank_run){.matrices = s.matrices}, 3, s.x, TOKENS, out);
     assert_memory_equal(out, s.start, sizeof out);
     teardown(&s);
 }
@@ -178,6 +222,7 @@ int main(void) {
     random_seed_chosen();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_get_the_bits_of_each_alone),
+        cmocka_unit_test(levels_give_the_same_bits),
         cmocka_unit_test(without_rows_nothing_is_written),
         cmocka_unit_test(wrong_operands_are_refused),
     };

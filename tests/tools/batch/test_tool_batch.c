@@ -19,6 +19,8 @@
     RUN("batch", tool_model, in, "-o", out, "--pooling", "last", "--ctx", "128", "--memory",       \
         tool_memory(96 * MIB), __VA_ARGS__)
 
+static const char *const llama = MNEM_SOURCE "/tests/data/architectures/llama.gguf";
+
 /* A path where nothing is. */
 static const char *fresh(const char *name) {
     kit_remove(at(name));
@@ -295,7 +297,7 @@ static void a_file_of_something_else_is_refused(void **state) {
     tool_result r = BATCH(in, out, "--temp", "0.1");
     assert_int_equal(r.code, 1);
     assert_non_null(strstr(r.err, "has answers of this model with other options"));
-    r = RUN("batch", MNEM_SOURCE "/tests/data/architectures/llama.gguf", in, "-o", out);
+    r = RUN("batch", llama, in, "-o", out);
     assert_int_equal(r.code, 1);
     assert_non_null(strstr(r.err, "has answers of another model"));
     assert_int_equal(BATCH(in, out, "--parallel", "2").code, 0); /* which changes no text */

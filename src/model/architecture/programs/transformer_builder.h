@@ -25,9 +25,28 @@ typedef struct builder {
     int32_t streams;    /* [T, streams * embd] f32, x is the first of them in a layer; 0: only x */
     int32_t routes;     /* made at the start of the layer; 0: its router reads a norm */
     int32_t chosen;     /* positions chosen by the last indexer; 0: none, or all positions */
+    /* Products of one input whose adapters are still to be added. */
+    mnem__adapted adapted[4];
+    int adapted_count;
+    inputs adapted_in;
 } builder;
 
+/* Adds what adapters add to the last products. */
+static inline void add_adapters(builder *b) {
+    for (int i = 0; i < b->adapted_count; i++)
+        mnem__adapter_set_end(b->o->adapters, b->graph, &b->adapted[i]);
+    b->adapted_count = 0;
+}
+
+/* Whether the node is one more product of that input, or makes it ready for one. */
+static inline bool goes_on(const builder *b, const mnem_graph_node *node) {
+    const bool reads = node->in[0] == b->adapted_in.f32 || node->in[0] == b->adapted_in.a8;
+    const bool product = node->desc.kind == MNEM_OP_MATMUL && !node->desc.accumulate;
+    return reads && (product || node->desc.kind == MNEM_OP_QUANTIZE);
+}
+
 static inline void add(builder *b, mnem_graph_node node) {
+    if (b->adapted_count > 0 && !goes_on(b, &node)) add_adapters(b);
     node.tail = b->tail;
     mnem_graph_node_add(b->graph, &node);
 }
@@ -142,8 +161,12 @@ static inline void add_matmul(builder *b, int32_t handle, inputs in, int32_t bia
                           ? mnem_tensor_sparse(info.type, info.shape[0], info.shape[1])
                           : mnem_tensor_packed(info.type, info.shape[0], info.shape[1]);
     add(b, node);
-    const mnem__adapted adapted = {handle, in.f32, out, b->o->tokens, b->layer, b->tail};
-    mnem__adapter_set_add(b->o->adapters, b->graph, &adapted);
+    mnem__adapted adapted = {handle, in.f32, out, b->o->tokens, b->layer, b->tail, 0};
+    mnem__adapter_set_begin(b->o->adapters, b->graph, &adapted);
+    if (!adapted.low) return;
+    if (b->adapted_count == sizeof b->adapted / sizeof *b->adapted) add_adapters(b);
+    b->adapted[b->adapted_count++] = adapted;
+    b->adapted_in = in;
 }
 
 /* Gathers the columns [T, n] of all parts, if the model is divided by rows; out may share in's

@@ -25,6 +25,15 @@ static void put_state(const api_slot *slot, api_text *text) {
     api_format(text, ",\"requests\":%d,\"waiting\":%d", use->requests, use->waiting);
 }
 
+/* As clients of Anthropic read it. */
+static void put_foreign(const api *a, const char *name, int32_t context, api_text *text) {
+    api_say(text, ",\"type\":\"model\",\"display_name\":");
+    api_quote(text, name, strlen(name));
+    api_say(text, ",\"created_at\":");
+    tell_put_time(text, a->started, 0);
+    if (context) api_format(text, ",\"max_input_tokens\":%d", context);
+}
+
 static void put_model(const api *a, const api_slot *slot, api_text *text) {
     const api_known *k = &slot->listing.known;
     const int32_t context = slot->served ? slot->served->model.context : slot->listing.context;
@@ -32,6 +41,7 @@ static void put_model(const api *a, const api_slot *slot, api_text *text) {
     api_quote(text, slot->listing.name, strlen(slot->listing.name));
     api_format(text, ",\"object\":\"model\",\"created\":%lld,\"owned_by\":\"mnem\"",
                (long long)a->started);
+    put_foreign(a, slot->listing.name, context, text);
     if (context) api_format(text, ",\"max_model_len\":%d", context);
     if (k->read)
         api_format(text,

@@ -67,6 +67,7 @@ static void lists_have_every_model_and_its_state(void **state) {
     api_model_know(serve->api, 0, NULL, 99, 500, 700);
     fake_load(&fake, 1);
     assert_int_equal(get("/v1/models"), 200);
+    assert_true(has("\"type\":\"model\",\"display_name\":\"second\",\"created_at\":\"2"));
     assert_true(has("\"id\":\"first\""));
     assert_true(
         has("\"status\":{\"value\":\"unloaded\"},\"bytes\":700,\"file_bytes\":1000,"

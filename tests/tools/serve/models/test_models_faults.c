@@ -142,6 +142,18 @@ static void a_file_that_is_replaced_counts_from_the_next_load_on(void **state) {
     assert_int_equal(a.cached_tokens, 0); /* not what the old one kept */
     ask_one(1);
     assert_string_equal(ask_one(0).text, a.text);
+    /* Nobody leaves for a file that is damaged, or gone. */
+    ask_one(1);
+    const int64_t live = kit_live_bytes();
+    for (int gone = 0; gone < 2; gone++) {
+        unlink(was);
+        if (!gone)
+            assert_int_equal(rename(tool_file("bad.gguf", "GGUF, but no more of it"), was), 0);
+        a = kit_ask(kit_model[0], prompt, 8);
+        assert_int_equal(a.status, 500);
+        settle_live(live);
+    }
+    ask_one(1);
     assert_int_equal(tool_serve_end(&s), 0);
 }
 

@@ -201,6 +201,11 @@ static void a_reloaded_model_computes_no_prompt_again(void **state) {
             }
         }
     }
+    /* The one that is loaded now is named in the ledger, and no other. */
+    const char *metrics = ask(GET("/metrics")).body;
+    assert_non_null(strstr(metrics, "tag=\"pages hybrid\""));
+    const char *gone = strstr(metrics, "mnem_ledger_bytes{kind=\"kv\",tag=\"pages llama\"}");
+    assert_true(!gone || strtol(strchr(gone, '}') + 1, NULL, 10) == 0);
     assert_int_equal(tool_serve_end(&s), 0);
 }
 

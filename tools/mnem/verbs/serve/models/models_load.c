@@ -142,6 +142,7 @@ static void on_work(void *context) {
 static mnem_status create(models_one *m) {
     served_model *s = &m->served;
     s->stage.options.scheduler_bytes = NULL; /* counted by the plan; the scheduler's own now */
+    s->stage.options.name = m->entry->name;
     s->stage.options.progress = (mnem_progress){go_on, m};
     s->swap_bytes = swap_part(m->of);
     s->on_work = on_work;
@@ -172,18 +173,10 @@ static mnem_status charge_next(models_all *v) {
 
 static mnem_status load(models_one *m) {
     models_all *v = m->of;
-    const bool is_new = models_file_is_new(m);
     uint64_t tables;
-    if (is_new) models_drop_cache(m);
     models_next_release(v);
     mnem_status status = models_open(m, &tables);
-    if (status == MNEM_OK) {
-        if (is_new) m->tables_bytes = tables;
-        if (!is_new) m->served.stage.options = m->options;
-        api_plan_begin(v->s->api);
-        if (is_new) status = models_plan_again(m);
-        api_plan_end(v->s->api);
-    }
+    m->served.stage.options = m->options;
     const mnem_status charged = charge_next(v);
     if (status == MNEM_OK) status = charged;
     if (status == MNEM_OK) status = create(m);
@@ -193,9 +186,11 @@ static mnem_status load(models_one *m) {
 
 mnem_status models_load(models_one *m) {
     models_all *v = m->of;
+    if (models_file_is_new(m)) return MNEM_BUSY;
     const mnem_status status = load(m);
     if (status != MNEM_OK) {
         m->failed = status == MNEM_CANCELLED ? MNEM_OK : status;
+        m->again = status == MNEM_NO_MEMORY || status == MNEM_IO || status == MNEM_OVER_BUDGET;
         snprintf(m->failure, sizeof m->failure, "%s", mnem_last_error());
         take_down(m);
         (void)charge_next(v);

@@ -12,10 +12,14 @@
 /* What is as good as the same speed. */
 static const double same = 1.05;
 
-static uint64_t live_bytes(const models_all *v) {
+static uint64_t live_in(const mnem_ledger *ledger) {
     mnem_ledger_info info;
-    mnem_ledger_info_get(v->s->model.stage.ledger, &info);
+    mnem_ledger_info_get(ledger, &info);
     return info.bytes_live;
+}
+
+static uint64_t live_bytes(const models_all *v) {
+    return live_in(v->s->model.stage.ledger);
 }
 
 static uint64_t peak_bytes(const models_all *v) {
@@ -26,6 +30,7 @@ static uint64_t peak_bytes(const models_all *v) {
 
 static mnem_status fail(models_one *m, mnem_status status) {
     m->failed = status;
+    m->again = status == MNEM_NO_MEMORY || status == MNEM_IO;
     snprintf(m->failure, sizeof m->failure, "%s", mnem_last_error());
     return status;
 }
@@ -81,7 +86,7 @@ static uint64_t reserve_of(models_one *m, const mnem_engine_plan *plan) {
 /* In a share of the budget; *own: the bytes of the plan itself. */
 static mnem_status plan_in(models_one *m, uint64_t share, uint64_t *own) {
     tool_stage *stage = &m->served.stage;
-    const uint64_t live = live_bytes(m->of);
+    const uint64_t live = live_in(stage->options.ledger);
     stage->options.budget_bytes = share;
     const mnem_status status = tool_stage_try(stage);
     const uint64_t peak = status == MNEM_OK ? stage->plan.peak_bytes : stage->plan.needed_bytes;
@@ -264,14 +269,65 @@ int models_plan(models_all *v) {
 
 /* ---- a file that was replaced ---- */
 
-mnem_status models_plan_again(models_one *m) {
+/* The most that it could have. */
+static uint64_t room_of(const models_one *m) {
+    const models_all *v = m->of;
+    uint64_t room = v->room_bytes;
+    for (int32_t i = 0; i < v->list.count; i++) {
+        const models_one *other = &v->model[i];
+        if (other != m && other->entry->pin && other->failed == MNEM_OK)
+            room -= room > other->bytes ? other->bytes : room;
+    }
+    return room;
+}
+
+/* One that is open. It keeps the bytes that it had, if they are enough. */
+static mnem_status plan_new(models_one *m, uint64_t tables) {
     mnem_engine_options *o = &m->served.stage.options;
+    const uint64_t room = room_of(m), had = m->bytes;
     uint64_t own;
-    const uint64_t tables = m->tables_bytes;
-    o->context = m->asked.context;
     o->shares_reserve = true;
-    if (m->bytes <= tables) return MNEM_OVER_BUDGET;
-    const mnem_status status = plan_alone(m, m->bytes - tables, &own);
-    m->options = *o;
+    if (room <= tables) return MNEM_OVER_BUDGET;
+    mnem_status status = plan_alone(m, room - tables, &own);
+    if (status != MNEM_OK) return status;
+    o->context = m->served.stage.plan.context;
+    o->kv = kv_of(m->served.stage.plan.kv_type);
+    uint64_t bytes = tables + least_share(m, 0, own);
+    if (had > bytes && had <= room) bytes = had;
+    status = plan_alone(m, bytes - tables, &own);
+    if (status != MNEM_OK) return status;
+    m->bytes = tables + own;
+    m->tables_bytes = tables;
+    return MNEM_OK;
+}
+
+/* The plan is made in a ledger of its own: other models may have all bytes now. */
+static mnem_status plan_apart(models_one *m, uint64_t tables) {
+    tool_stage *stage = &m->served.stage;
+    mnem_ledger *alone;
+    const mnem_ledger_options options = {.budget_bytes = m->of->room_bytes};
+    mnem_status status = mnem_ledger_create(&options, &alone);
+    if (status != MNEM_OK) return status;
+    stage->options.ledger = alone;
+    status = plan_new(m, tables);
+    stage->options.ledger = stage->ledger;
+    m->options = stage->options;
+    (void)mnem_ledger_destroy(alone);
     return status;
+}
+
+mnem_status models_look_again(models_one *m) {
+    models_all *v = m->of;
+    uint64_t tables;
+    models_drop_cache(m);
+    api_plan_begin(v->s->api);
+    models_next_release(v);
+    mnem_status status = models_open(m, &tables);
+    if (status == MNEM_OK) status = plan_apart(m, tables);
+    m->failed = MNEM_OK;
+    if (status != MNEM_OK) fail(m, status);
+    models_close(m);
+    const mnem_status charged = models_next_charge(v);
+    api_plan_end(v->s->api);
+    return status == MNEM_OK ? charged : status;
 }

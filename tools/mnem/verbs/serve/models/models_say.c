@@ -57,19 +57,28 @@ static void print_set(FILE *file, const models_all *v, uint32_t set) {
 
 /* ---- text ---- */
 
-static void print_model(FILE *file, const models_one *m) {
-    char text[512], takes[TOOL_TEXT], least[TOOL_TEXT];
+/* What it can do with its bytes. */
+static void say_space(const models_one *m, char *text, size_t n) {
     const mnem_engine_plan *p = &m->served.stage.plan;
+    const int32_t parallel = m->served.parallel;
+    if (m->served.stage.transformer.encoder)
+        snprintf(text, n, "embeddings of texts of up to %d tokens", p->context);
+    else
+        snprintf(text, n, "%d conversation%s of up to %d tokens, KV cache for %lld tokens",
+                 parallel, tool_s((uint64_t)parallel), p->context,
+                 (long long)p->pages * p->page_tokens);
+}
+
+static void print_model(FILE *file, const models_one *m) {
+    char text[512], space[128], takes[TOOL_TEXT], least[TOOL_TEXT];
+    say_space(m, space, sizeof space);
     if (m->failed != MNEM_OK)
         snprintf(text, sizeof text, "%s: can't be served: %s", m->entry->name, m->failure);
     else
-        snprintf(text, sizeof text,
-                 "%s: takes %s while it is loaded (the least is %s), %d conversation%s of up to %d "
-                 "tokens, KV cache for %lld tokens%s%s",
+        snprintf(text, sizeof text, "%s: takes %s while it is loaded (the least is %s), %s%s%s",
                  m->entry->name, tool_size(m->bytes, takes), tool_size(m->least_bytes, least),
-                 m->served.parallel, tool_s((uint64_t)m->served.parallel), p->context,
-                 (long long)p->pages * p->page_tokens,
-                 p->streamed ? ", some weights are streamed from disk" : "",
+                 space,
+                 m->served.stage.plan.streamed ? ", some weights are streamed from disk" : "",
                  m->entry->pin ? ", pinned" : "");
     tool_wrap(file, "  model      ", text);
 }

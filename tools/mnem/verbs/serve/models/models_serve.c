@@ -49,9 +49,10 @@ static void refuse_failed(models_one *m) {
 
 static void load(models_one *m) {
     say(m, "loading");
-    if (models_load(m) == MNEM_OK)
+    const mnem_status status = models_load(m);
+    if (status == MNEM_OK)
         models_give(m, MODELS_BEGIN);
-    else if (!atomic_load(&m->of->s->over))
+    else if (status != MNEM_BUSY && !atomic_load(&m->of->s->over))
         refuse_failed(m);
 }
 
@@ -80,12 +81,11 @@ static void never(models_one *m, uint64_t room) {
     refuse_wanted(m, 413, "model_too_large", text);
 }
 
-/* One that failed is tried again when its file is another one. */
+/* Whether nobody needs to leave for it, since it can't be loaded. One that failed is tried again
+ * when its file is another one, or when the machine was what lacked something. */
 static bool is_hopeless(models_one *m) {
-    if (m->failed == MNEM_OK || m->failed == MNEM_NO_MEMORY || m->failed == MNEM_IO) return false;
-    if (!models_file_is_new(m)) return true;
-    if (!m->bytes) m->bytes = m->of->room_bytes;
-    return false;
+    if (models_file_is_new(m)) return models_look_again(m) != MNEM_OK;
+    return m->failed != MNEM_OK && !m->again;
 }
 
 static void choose(models_one *m, bool may_leave) {

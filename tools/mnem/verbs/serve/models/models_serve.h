@@ -46,6 +46,7 @@ typedef struct models_one {
     /* Bytes: without any weight on disk or in the least memory; what it takes. */
     uint64_t least_bytes, whole_bytes, bytes, tables_bytes;
     mnem_status failed; /* it can't be loaded, and why */
+    bool again;         /* that may change without another file */
     char failure[MODELS_TEXT];
 
     /* Its prefix cache while it is unloaded; fd below 0: none. */
@@ -106,12 +107,14 @@ int models_plan(models_all *v);
  * case. */
 mnem_status models_open(models_one *m, uint64_t *tables);
 void models_close(models_one *m);
-/* Plans a model that is open and whose file was replaced, in the bytes that it had. */
-mnem_status models_plan_again(models_one *m);
+/* Of a model whose file was replaced, before anybody leaves for it: its bytes and its plan, in what
+ * is charged for opening a model. A failure is the model's from then on. */
+mnem_status models_look_again(models_one *m);
 bool models_file_is_new(const models_one *m);
 
 /* ---- models_load.c ---- */
-/* Loads a model that there is room for. After an error nothing of it stays. */
+/* Loads a model that there is room for. After an error nothing of it stays. MNEM_BUSY: its file has
+ * been replaced since it was planned. */
 mnem_status models_load(models_one *m);
 /* Of one that the API has let go. save: its prefix cache is kept, where there is a place. */
 void models_unload(models_one *m, bool save);
