@@ -1,12 +1,12 @@
-/* api_private.h: what the files of the API share.
+/* api_private.h: shared by the files of the API.
  *
- *     api.c          life, routes, what the server calls
- *     api_start.c    from a body to answers that are submitted
- *     api_job.c      a request's life: told as it comes, gone
- *     api_embed.c    texts to vectors (api_embed_input.c: the texts of a body)
+ *     api.c          creation, routes, callbacks of the server
+ *     api_start.c    from a body to submitted requests
+ *     api_job.c      a running request: sends its tokens, ends it
+ *     api_embed.c    embeddings of texts (api_embed_input.c: the texts of a body)
  *     api_seats.c    conversations in files, as slots of llama.cpp's server
- *     api_limit.c    grammars of answers, and their bytes
- *     api_pages.c    what a GET answers
+ *     api_limit.c    grammars of answers, and their memory
+ *     api_pages.c    answers to GET
  *     api_ollama.c   Ollama's routes that generate nothing
  *     api_metrics.c  numbers for dashboards
  *     api_texts.c    tokens of texts and back
@@ -56,29 +56,29 @@ typedef struct api_slot {
 typedef struct api_parked api_parked;
 
 enum {
-    API_RING = 4096, /* tokens of an answer that wait to be told, at most; a prompt's come beside */
-    API_TREES = 64,  /* of salts and keys that are remembered */
+    API_RING = 4096, /* limit of an answer's unsent tokens; those of an echoed prompt are extra */
+    API_TREES = 64,  /* number of remembered salts and keys */
     API_SALT = 257,
     API_PING_SECONDS = 15
 };
 
-/* Bytes of the ledger that are charged while nobody uses them, so that they are there. */
+/* Bytes that are charged to the ledger in advance, so that they are available later. */
 typedef struct api_reserve {
     mnem_ledger *ledger;
     const char *tag;
     uint64_t bytes, bytes_lent, bytes_whole; /* whole: as it was charged first */
 } api_reserve;
 uint64_t api_reserve_left(const api_reserve *reserve);
-/* Uncharges up to most bytes; false: so many aren't left. */
+/* Releases the charge of up to `most` bytes; false: fewer are left. */
 bool api_reserve_lend(api_reserve *reserve, uint64_t most);
-/* Of those that were lent so many are used; the others are charged again. */
+/* So many of the lent bytes are in use; the others are charged again. */
 void api_reserve_settle(api_reserve *reserve, uint64_t most, uint64_t used);
 
-/* An answer's rules while it is chosen. */
+/* The grammar of an answer during generation. */
 typedef struct api_limit {
     mnem_grammar *grammar;
     mnem_match *match;
-    uint64_t bytes; /* of the reserve */
+    uint64_t bytes; /* taken from the reserve */
 } api_limit;
 
 /* A token of a ring; top_count of mnem_token_logprob follow. */
@@ -96,13 +96,13 @@ typedef struct api_progress {
 } api_progress;
 
 struct api_job;
-/* One answer of a request, as the scheduler sees it. */
+/* One answer of a request: a request of the scheduler. */
 typedef struct api_answer {
     struct api_job *job;
     int32_t index;
     uint64_t request; /* 0: not submitted */
     api_limit limit;
-    /* Under the lock: tokens that aren't told yet, and the end. */
+    /* Under the lock: unsent tokens, and the end. */
     char *ring; /* [room] of stride bytes */
     uint32_t room, first, count;
     size_t stride;
@@ -115,12 +115,12 @@ typedef struct api_answer {
     int32_t cached_tokens;
     char why[200]; /* of MNEM_END_ERROR */
     mnem_status status;
-    bool told_end; /* the server's thread has seen it */
+    bool told_end; /* the server's thread has handled the end */
 } api_answer;
 
-/* What an exchange's data begins with. */
+/* The first member of all data of exchanges. */
 typedef enum api_kind {
-    API_BODY, /* one that is being sent */
+    API_BODY, /* a body that is being sent */
     API_JOB,
     API_SEAT, /* an action of a slot */
     API_EMBED,
@@ -149,18 +149,18 @@ typedef struct api_job {
     api_owner owner;
     struct api *api;
     api_served *served;      /* NULL: its answers have ended */
-    http_exchange *exchange; /* NULL: gone */
+    http_exchange *exchange; /* NULL: the client is gone */
     struct api_job *next, *before;
-    bool preempted; /* under the api's lock: since it was looked at */
-    bool aside;     /* and what says so isn't told yet */
+    bool preempted; /* under the API's lock: preempted since the last look */
+    bool aside;     /* preempted, and the client wasn't informed yet */
     tell tell;
     char *stops;        /* what tell.stop points into */
     api_answer *answer; /* [answers] */
     int32_t answers, answers_open;
-    bool streaming; /* its head is out */
+    bool streaming; /* the head was sent */
     ask_keep keep;
-    bool over;      /* the answer is out, or an error */
-    int quiet;      /* ticks since something was sent */
+    bool over;      /* the answer, or an error, was sent */
+    int quiet;      /* ticks since the last sent bytes */
     api_seat *seat; /* NULL: it has none */
 } api_job;
 
@@ -174,7 +174,7 @@ struct api {
     int32_t parked_count;
     uint64_t parked_bytes;
     bool resumed_stream;             /* the request at hand was parked, and its head is out */
-    api_reserve templates, grammars; /* templates: what becomes of a prompt, tokens too */
+    api_reserve templates, grammars; /* templates: renderings and tokens of prompts */
     uint64_t templates_kept;         /* lent and in use between requests */
     uint64_t charged;                /* of memory and JSON */
     http_server *server;
@@ -199,20 +199,20 @@ struct api {
 
 /* Answers with JSON; extra headers NULL: none. */
 void api_answer_error(api *a, http_exchange *exchange, const api_error *error, api_error_form form);
-/* Answers with what text holds, and takes it: it lives until the exchange is gone. */
+/* Answers with the contents of text, and owns it until the exchange is gone. */
 void api_answer_text(api *a, http_exchange *exchange, int status, const char *type, api_text *text);
 
-/* Around what renders and tokenizes: takes the bytes for that out of the reserve, and puts back all
- * that wasn't kept. */
+/* Call them around rendering and tokenizing: begin takes bytes from the reserve, end returns
+ * those that aren't kept. */
 int64_t api_prompt_begin(api *a);
 void api_prompt_end(api *a, api_served *served, int64_t before);
 /* What a model that is unloaded kept goes with it; the reserve is made whole before a plan. */
 void api_prompt_forget(api *a, api_served *served);
 void api_prompt_refill(api *a);
-/* A number that nobody can guess, for seeds. */
+/* An unpredictable number, for seeds. */
 uint64_t api_random(api *a);
 
-/* Under the lock: the server's thread will look at it; whether that is to be woken. */
+/* Under the lock: queues owner for the server's thread; whether that thread must be woken. */
 bool api_note(api *a, api_owner *owner);
 
 /* ---- api_start.c ---- */
@@ -272,19 +272,19 @@ void api_parked_tick(api *a);
 /* Ends a stream whose head is out, or answers. */
 void api_fail(api *a, http_exchange *exchange, const api_error *error, ask_form form);
 bool api_check_ready(const api *a, api_error *error);
-/* Whether it has been loaded: numbers of it are known from then on. */
+/* Whether the model is loaded; its numbers are unknown before. */
 bool api_check_loaded(const api *a, api_error *error);
 
 /* ---- api_job.c ---- */
-/* The scheduler's calls; context is an api_answer. */
+/* Callbacks of the scheduler; context is an api_answer. */
 bool api_on_token(void *context, const mnem_request_token *token);
 void api_on_end(void *context, const mnem_request_result *result);
 void api_on_event(void *context, uint64_t request, mnem_request_event event);
 void api_on_prompt(void *context, int32_t tokens, int32_t cached);
-/* Ends with an error: a status, or an event where a status is out already. */
+/* Ends a job with an error: a status, or an event if a status was sent already. */
 void api_job_fail(api_job *job, const api_error *error);
 void api_job_gone(api_job *job);
-/* Tells what has come. */
+/* Sends the tokens and the end that have arrived. */
 void api_job_go_on(api_job *job);
 void api_job_tick(api_job *job);
 
@@ -307,14 +307,14 @@ void api_seat_call_go_on(api_seat_call *call);
 void api_seat_call_gone(api_seat_call *call);
 
 /* ---- api_limit.c ---- */
-/* in_thought: the prompt has opened one. unsupported: gets what of the schemas of tools isn't held
- * to, as members of a list of JSON; NULL: nobody wants to know. */
+/* in_thought: the prompt has opened a thought. unsupported: gets the parts of the tools' schemas
+ * that aren't enforced, as members of a JSON list; or NULL. */
 bool api_limit_make(api *a, const api_model *model, const ask_request *ask, bool in_thought,
                     api_text *unsupported, api_limit *limit, api_error *error);
 void api_limit_drop(api *a, api_limit *limit);
 
 /* ---- api_ollama.c ---- */
-/* Answers one that asks for nothing but the model, or sets error. */
+/* Answers a request that only loads or unloads the model, or sets error. */
 void api_ollama_loaded(api *a, http_exchange *exchange, ask_form form, const ask_keep *keep,
                        api_slot *slot, api_error *error);
 

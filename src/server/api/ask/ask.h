@@ -1,16 +1,15 @@
-/* ask.h: what a client asks for, checked: from a body's JSON to one struct, whatever the protocol.
+/* ask.h: parses and checks a request: from a body's JSON to one struct for all protocols.
  *
- *     body ──► ask_chat.c        /v1/chat/completions        fields that all have: ask_fields.c
+ *     body ──► ask_chat.c        /v1/chat/completions        common fields: ask_fields.c
  *              ask_text.c        /v1/completions, /completion        messages: ask_message.c
  *              ask_responses.c   /v1/responses                       tools: ask_tools.c
  *              ask_messages.c    /v1/messages
  *              ask_ollama.c      /api/chat, /api/generate            keep_alive: ask_keep.c
  *              ask_infill.c      /infill
  *
- * null means absent, what isn't known is left alone, and what is known but can't be done is refused
- * with the field's name. Messages and tools come out in the form that chat templates take, that of
- * /v1/chat/completions.
- * Texts are borrowed from the open document (api_json.h). */
+ * null means absent; unknown fields are ignored; known but unsupported fields are refused, and
+ * the error names them. Messages and tools are converted to the form of chat templates, that of
+ * /v1/chat/completions. Texts are borrowed from the open document (api_json.h). */
 #ifndef MNEM_SRC_SERVER_API_ASK_ASK_H
 #define MNEM_SRC_SERVER_API_ASK_ASK_H
 
@@ -20,7 +19,7 @@
 enum {
     ASK_IGNORED = 16,     /* fields */
     ASK_STOPS = 16,       /* strings that end an answer */
-    ASK_STOP_BYTES = 256, /* of each */
+    ASK_STOP_BYTES = 256, /* longest stop string */
     ASK_CHOICES = 32,     /* answers to one request: prompts times n */
     ASK_BIASES = 512,
     ASK_BIAS_TEXTS = 128,
@@ -51,9 +50,9 @@ typedef struct ask_keep {
 
 typedef struct ask_request {
     ask_form form;
-    const char *model; /* as it was named; NULL: it wasn't */
+    const char *model; /* the name in the request; NULL: none */
 
-    /* a chat's */
+    /* for a chat */
     json_t *messages;  /* NULL: not a chat */
     json_t *tools;     /* NULL: none */
     const char *begun; /* the text that the answer goes on with: what the last message was, if it is
@@ -61,21 +60,21 @@ typedef struct ask_request {
     bool no_turn;      /* the prompt doesn't begin a turn of the assistant's */
     bool verbose;      /* the prompt as text comes with the answer */
     ask_choice tool_choice;
-    const char *tool_name; /* the one that must be called; NULL: any */
+    const char *tool_name; /* the tool that must be called; NULL: any */
     bool tools_parallel;
-    const json_t *allowed; /* tools that may be called, as tool_choice lists them; NULL: all */
-    json_t *arguments;     /* for the template; NULL: none */
+    const json_t *allowed; /* the allowed tools of tool_choice; NULL: all */
+    json_t *arguments;     /* variables of the template; NULL: none */
 
-    json_t *prompt; /* a text's: a string, ids, or a list of them */
+    json_t *prompt; /* for a text: a string, ids, or a list of these */
 
-    const json_t *prefix, *suffix; /* a hole's; NULL: it isn't one */
+    const json_t *prefix, *suffix; /* for a hole; NULL: not a hole */
     const json_t *extra;           /* other files: a list of objects; NULL: none */
-    const char *middle;            /* what its text begins with; NULL: nothing */
+    const char *middle;            /* the beginning of its text; NULL: none */
 
-    /* what is wanted of an answer */
+    /* for answers */
     int32_t tokens; /* 0: what the context leaves */
-    bool counted;   /* nothing but the prompt's tokens is asked for, however many they are */
-    bool no_answer; /* the prompt is computed, and that is all */
+    bool counted;   /* only the number of the prompt's tokens is requested */
+    bool no_answer; /* only the prompt is computed */
     bool load;      /* nothing but that the model is there, or with keep 0: that it goes */
     ask_keep keep;
     bool echo; /* a text's answer begins with its prompt */
@@ -91,7 +90,7 @@ typedef struct ask_request {
     ask_limit limit;
     const json_t *schema;    /* of ASK_SCHEMA; an object */
     const char *grammar;     /* of ASK_GRAMMAR */
-    const char *limit_field; /* that the client sent: "json_schema", "response_format", ... */
+    const char *limit_field; /* the name in the request: "json_schema", "response_format", ... */
 
     mnem_sampler_options sampler; /* bias: below */
     mnem_logit_bias bias[ASK_BIASES];
@@ -101,11 +100,11 @@ typedef struct ask_request {
         float bias;
     } bias_text[ASK_BIAS_TEXTS];
     int32_t bias_texts;
-    const char *breaker[MNEM_DRY_BREAKERS]; /* of DRY, beside those of sampler */
-    int32_t breakers;                       /* -1: it has none of its own */
+    const char *breaker[MNEM_DRY_BREAKERS]; /* of DRY, in addition to those of sampler */
+    int32_t breakers;                       /* -1: not given */
     bool seeded;
 
-    const char *ignored[ASK_IGNORED]; /* fields that the response says aren't supported */
+    const char *ignored[ASK_IGNORED]; /* fields that the response lists as unsupported */
     int32_t ignored_count;
 
     float *adapter_scales; /* of all adapters; NULL: as the server's options say */
@@ -114,13 +113,13 @@ typedef struct ask_request {
     int32_t priority;
 } ask_request;
 
-/* What holds where a field is absent. */
+/* Defaults of absent fields. */
 typedef struct ask_defaults {
     mnem_sampler_options sampler;
     int32_t tokens; /* 0: what the context leaves */
     int32_t vocab, context;
     bool truncate;
-    bool thinks, fills; /* the model knows thoughts, and tokens around a hole */
+    bool thinks, fills; /* the model has thoughts; it has tokens for holes */
     bool counts;        /* ask_request.counted */
     bool keeps;         /* models are unloaded */
 } ask_defaults;
@@ -140,7 +139,7 @@ bool ask_add_bias(ask_request *ask, int32_t id, float bias, bool replaces, api_e
 bool ask_read_keep(const json_t *root, ask_keep *keep, api_error *error);
 /* Whether a body asks for nothing but that the model goes. */
 bool ask_is_unload(ask_form form, const json_t *root);
-/* false: error says why. json is open, and what is asked for lies in it. */
+/* false: error is set. json must be open, and owns the values in ask. */
 bool ask_read(ask_form form, api_json *json, const ask_defaults *defaults, ask_request *ask,
               api_error *error);
 

@@ -1,4 +1,4 @@
-/* call_format.h: how models write calls of tools.
+/* call_format.h: the formats in which models write calls of tools.
  *
  *     <tool_call>                                     ChatML's (Hermes, Qwen, SmolLM3 ...)
  *     {"name": "add", "arguments": {"a": 1}}
@@ -18,8 +18,8 @@
  *     <arg_value>1</arg_value>
  *     </tool_call>
  *
- * Which one is the template's choice; templates that know no tools get the first, and a text of
- * ours that explains it to the model. */
+ * The template determines the format; templates without tools get the first one, and a text that
+ * explains it to the model. */
 #ifndef MNEM_SRC_SERVER_API_CALLS_CALL_FORMAT_H
 #define MNEM_SRC_SERVER_API_CALLS_CALL_FORMAT_H
 
@@ -33,26 +33,26 @@ typedef enum call_shape {
     CALL_KEYED   /* each argument between marks of its own, texts as they are */
 } call_shape;
 
-/* What stands around the parts of CALL_KEYED, in their order. */
+/* The marks around the parts of CALL_KEYED, in order. */
 typedef struct call_keys {
     const char *name, *name_end;                   /* "" for none */
     const char *key, *key_end, *value, *value_end; /* around an argument's key, and its value */
     const char *end;                               /* behind all of them */
-    bool lines;                                    /* a value has lines of its own */
+    bool lines;                                    /* a value is on separate lines */
 } call_keys;
 
 typedef struct call_format {
     const char *name;
     call_shape shape;
-    const char *begin, *end; /* marks around a call; both "": the answer is one call alone */
-    const char *arguments;   /* the member of an object that has them */
-    const char *mark;        /* of CALL_NAMED: behind the name */
+    const char *begin, *end; /* marks around a call; both "": the whole answer is one call */
+    const char *arguments;   /* the member of an object that has the arguments */
+    const char *mark;        /* CALL_NAMED: the mark behind the name */
     call_keys keys;
 } call_format;
 
-/* The format of a template's text, and whether it writes the tools itself. */
+/* Finds the format in a template's text; *writes_tools: the template writes the tools. */
 const call_format *call_format_find(const char *text, size_t n, bool *writes_tools);
-/* Marks that vocabularies may have as control tokens, up to a NULL. */
+/* Marks that vocabularies may have as control tokens; ends with NULL. */
 const char *const *call_format_marks(void);
 
 #endif

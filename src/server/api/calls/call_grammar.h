@@ -1,10 +1,10 @@
 /* call_grammar.h: an answer that may call tools, as a grammar: text without marks of calls, then
- * calls whose arguments fit their tools' schemas, as far as these can be held to (call_keep.h). So
- * arguments always parse, and a call is always whole, unless the answer was cut.
+ * calls whose arguments fit their tools' schemas, as far as these can be enforced (call_keep.h). So
+ * arguments always parse, and a call is always complete, unless the answer was cut.
  *
  *     root ::= text calls        auto            root ::= calls        required
- *     text: whatever doesn't have the mark that a call begins with, or what a format asks for; a
- *     thought may come before. */
+ *     text: any text without the mark that begins a call, or as the requested format demands; a
+ *     thought may precede it. */
 #ifndef MNEM_SRC_SERVER_API_CALLS_CALL_GRAMMAR_H
 #define MNEM_SRC_SERVER_API_CALLS_CALL_GRAMMAR_H
 
@@ -18,41 +18,41 @@ enum { CALL_PART_NAME = 16 };
 typedef struct call_grammar {
     api_memory *memory;
     api_text text; /* GBNF */
-    api_text json; /* schemas, one behind another */
+    api_text json; /* schemas, concatenated */
     mnem_grammar_part part[MNEM_GRAMMAR_PARTS_MAX];
     size_t begin[MNEM_GRAMMAR_PARTS_MAX]; /* of each in json */
     char name[MNEM_GRAMMAR_PARTS_MAX][CALL_PART_NAME];
     api_text labels;                      /* "tool \"a\": #/properties/b"; "": the answer's */
     size_t label[MNEM_GRAMMAR_PARTS_MAX]; /* of each in labels */
-    const char *tool;                     /* at hand; NULL: the answer */
+    const char *tool;                     /* the current tool; NULL: the answer */
     uint32_t parts;
-    bool full;         /* there were too many */
-    call_keeper *keep; /* NULL: schemas are taken whole */
+    bool full;         /* there were too many parts */
+    call_keeper *keep; /* NULL: schemas are enforced completely */
 } call_grammar;
 
-/* How much of schemas is held to. */
+/* How much of the schemas is enforced. */
 typedef enum call_strictness {
-    CALL_WHOLE, /* all of them; where one can't be compiled the grammar can't, either */
-    CALL_KEPT,  /* what can be kept; keep says what was left out */
-    CALL_ANY    /* nothing: any object */
+    CALL_WHOLE, /* all; if one can't be compiled, the grammar can't be compiled */
+    CALL_KEPT,  /* what can be compiled; keep lists what was left out */
+    CALL_ANY    /* nothing: any object is allowed */
 } call_strictness;
 
-/* The grammar of what is asked for. thinks: an answer may begin with a thought; in_thought: it
- * does. keeper: what CALL_KEPT and CALL_ANY name what isn't held to with; its tool and root are set
- * here. false: no memory. */
+/* Makes the grammar of a request. thinks: an answer may begin with a thought; in_thought: it
+ * does. keeper: collects what CALL_KEPT and CALL_ANY don't enforce; its tool and root are set
+ * here. false: out of memory. */
 bool call_grammar_make(const ask_request *ask, const call_format *format, bool thinks,
                        bool in_thought, call_strictness strictness, call_keeper *keeper,
                        call_grammar *grammar);
 void call_grammar_fini(call_grammar *grammar);
-/* Whose schema a message of the grammar's compiling is about, which begins with a part's name:
- * *rest is what follows that name. NULL: it is about none. */
+/* The label of the schema that an error of compiling the grammar is about; such a message begins
+ * with a part's name, and *rest follows it. NULL: it is about no schema. */
 const char *call_grammar_label(const call_grammar *grammar, const char *message, const char **rest);
 
-/* ---- what its files share ---- */
+/* ---- shared by its files ---- */
 
-/* A rule of any text without the mark, whose first byte comes once in it. */
+/* Writes a rule of any text without the mark; the mark has its first byte only once. */
 void call_grammar_text(api_text *out, const char *name, const char *mark);
-/* The bytes of a text as what stands between quotes. */
+/* Writes the bytes of a text as they appear between quotes. */
 void call_grammar_literal(api_text *out, const char *text, size_t n);
 /* A part with this schema (NULL: of any object), by its name; place: where it stands in its tool.
  * raw_end: as in mnem_grammar_part. false: nothing is held to there. */

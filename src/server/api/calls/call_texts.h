@@ -1,6 +1,7 @@
-/* call_texts.h: which arguments of tools are texts: in forms without quotes "3" could be both.
+/* call_texts.h: the arguments of tools that are texts: in formats without quotes, 3 could be a
+ * text or a number.
  *
- * Which ones are is call_schema.h's to say; here it is looked up while a call is read. */
+ * call_schema.h determines them; a parser looks them up here. */
 #ifndef MNEM_SRC_SERVER_API_CALLS_CALL_TEXTS_H
 #define MNEM_SRC_SERVER_API_CALLS_CALL_TEXTS_H
 
@@ -20,7 +21,7 @@ void call_texts_make(const json_t *tools, call_texts *texts);
 void call_texts_fini(call_texts *texts);
 bool call_texts_is(const call_texts *texts, const char *tool, size_t tool_bytes, const char *key,
                    size_t key_bytes);
-/* The next literal of an argument behind another one (NULL: the first); NULL: there is none. */
+/* The literal behind another one of an argument (NULL: the first); NULL: none. */
 const char *call_texts_literal(const call_texts *texts, const char *tool, size_t tool_bytes,
                                const char *key, size_t key_bytes, const char *behind);
 

@@ -1,4 +1,4 @@
-/* api_file.h: what a model's file is to clients of Ollama's API: its digest, date and kind. */
+/* api_file.h: the digest, date and kind of a model's file, for clients of Ollama's API. */
 #ifndef MNEM_SRC_SERVER_API_FILE_API_FILE_H
 #define MNEM_SRC_SERVER_API_FILE_API_FILE_H
 
@@ -7,8 +7,8 @@
 
 typedef struct api_file {
     /* Of the header (keys, vocabulary, tensors), the file's size, and some bytes of some tensors:
-     * all of a large file would take minutes. Two files of one digest hold the same model unless
-     * somebody made it so. */
+     * all of a large file would take minutes. Two files with one digest hold the same model,
+     * unless one was forged. */
     char digest[SHA256_TEXT];
     int64_t modified;         /* seconds since 1970 began; 0: not known */
     int32_t modified_part;    /* nanoseconds of it */
@@ -19,7 +19,7 @@ typedef struct api_file {
     char level[16];           /* "Q4_K_M" */
 } api_file;
 
-/* Reads a few hundred bytes of tensors; those that can't be read don't count. */
+/* Reads a few hundred bytes of tensors; unreadable ones are skipped. */
 void api_file_read(const mnem_model *model, const mnem_tokenizer *tokenizer, api_file *file);
 
 #endif

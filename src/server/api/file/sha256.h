@@ -1,4 +1,4 @@
-/* sha256.h: SHA-256 of bytes (FIPS 180-4), for what clients know by such a digest. */
+/* sha256.h: SHA-256 (FIPS 180-4), for digests that clients see. */
 #ifndef MNEM_SRC_SERVER_API_FILE_SHA256_H
 #define MNEM_SRC_SERVER_API_FILE_SHA256_H
 
@@ -15,7 +15,7 @@ typedef struct sha256 {
 
 void sha256_init(sha256 *digest);
 void sha256_add(sha256 *digest, const void *bytes, size_t n);
-/* In hexadecimal digits; digest is used up. */
+/* Writes hexadecimal digits; digest can't be used afterwards. */
 void sha256_end(sha256 *digest, char text[SHA256_TEXT]);
 
 #endif

@@ -1,13 +1,13 @@
-/* tell.h: what is chosen, as a client reads it: tokens to text, text to its parts, parts to bytes.
+/* tell.h: converts tokens into a client's answer: tokens to text, text to parts, parts to bytes.
  *
  *     token ──► tell_answer.c ──► tell_parts.c ──► form_*.c ──► out
  *               whole characters,  thoughts, text,  a protocol's events,
  *               stops              calls of tools   or its body
  *
- * A tell is a request's answers, a tell_choice one of them. Bytes go to out, whoever sends them
- * takes them from there. Texts that may yet be part of a stop string or of a mark are held back,
- * and so a stop string is never told, whatever tokens it comes in.
- * Nothing here fails: what doesn't fit in memory sets out.failed, or that of a kept text. */
+ * A tell has all answers of a request, a tell_choice one of them. Bytes are appended to out,
+ * from which the caller sends them. Text that may be the beginning of a stop string or a mark is
+ * held back, so that a stop string is never sent, whatever its tokens. No function fails: text
+ * that doesn't fit in memory sets out.failed, or that of a kept text. */
 #ifndef MNEM_SRC_SERVER_API_TELL_TELL_H
 #define MNEM_SRC_SERVER_API_TELL_TELL_H
 
@@ -20,7 +20,7 @@
 enum { TELL_ID = 40 };
 
 typedef enum tell_finish {
-    TELL_OPEN, /* not yet */
+    TELL_OPEN, /* not ended */
     TELL_STOP,
     TELL_STOPPED, /* by a stop string */
     TELL_LENGTH,
@@ -36,30 +36,30 @@ typedef enum tell_part {
     TELL_CALL
 } tell_part;
 
-/* A token that was told, and what it could have been. */
+/* A sent token, and its alternatives. */
 typedef struct tell_log {
-    uint64_t begin; /* where its text begins in the answer's */
+    uint64_t begin; /* offset of its text in the answer */
     mnem_token_logprob chosen, top[MNEM_TOP_LOGPROBS];
     int32_t top_count;
-    bool first; /* of a prompt: it follows nothing, and has no logprob */
+    bool first; /* the first of a prompt, without a logprob */
 } tell_log;
 
 struct tell;
 
-/* Zero to start, but for tell and index. */
+/* Initialize with zeros, except tell and index. */
 typedef struct tell_choice {
     struct tell *tell;
     int32_t index;
     mnem_utf8_joiner joiner;
-    api_text held; /* text that isn't told yet */
-    uint64_t told; /* bytes before it */
+    api_text held; /* unsent text */
+    uint64_t told; /* number of bytes before it */
     tell_part part;
     call_parser parser;
     int32_t calls;        /* so far */
-    bool in_call, argued; /* it has begun; arguments of it were told */
-    bool begun;           /* something was told */
-    bool whole_text;      /* the prompt was a text: a space that its tokens begin with is no part */
-    api_text logs;        /* of tokens whose text isn't told yet: tell_log */
+    bool in_call, argued; /* a call has begun; arguments of it were sent */
+    bool begun;           /* something was sent */
+    bool whole_text;      /* the prompt was a text, without the space that its tokens begin with */
+    api_text logs;        /* tell_log of tokens with unsent text */
     int32_t tokens;
     int32_t prompt_tokens, computed, cached; /* computed: so far, with those cached */
     bool stepped;                            /* these are known */
@@ -69,26 +69,26 @@ typedef struct tell_choice {
     double first_ms, last_ms; /* when its first token was, and its last so far */
     tell_finish finish;
     const char *stopped_by; /* of TELL_STOPPED */
-    bool ended;             /* by one of the tell's ends */
-    /* Kept where a protocol needs them again, or answers whole. */
+    bool ended;             /* ended by one of the tell's end tokens */
+    /* Kept if a protocol needs them again, or doesn't stream. */
     api_text text, thought, call_list;
     api_text ids;          /* of tokens, as members of a list; of /completion */
     api_text prompt;       /* its text; of /completion, or where it is asked for */
-    api_text log_lists[4]; /* of a chat the first: its entries; of a text one for each member */
+    api_text log_lists[4]; /* chat: the first one has all entries; text: one per member */
     char call_id[TELL_ID];
     int32_t items;     /* of /v1/responses and /v1/messages: parts that have begun */
-    int32_t open_item; /* which kind of part is open; a form's own numbers */
+    int32_t open_item; /* the kind of the open part, a number defined by the form */
 } tell_choice;
 
-/* How a protocol says it; the functions of a stream write events, put_whole a body. */
+/* The output of a protocol; functions of a stream write events, put_whole writes a body. */
 typedef struct tell_form {
     void (*put_text)(tell_choice *choice, bool thought, const char *bytes, size_t n);
-    void (*put_call)(tell_choice *choice, const char *name, size_t n); /* one begins */
+    void (*put_call)(tell_choice *choice, const char *name, size_t n); /* a call begins */
     void (*put_arguments)(tell_choice *choice, const char *bytes, size_t n);
     void (*end_call)(tell_choice *choice);
     void (*put_finish)(tell_choice *choice);
     void (*put_progress)(tell_choice *choice); /* of its prompt; NULL: it isn't told */
-    void (*put_end)(struct tell *tell);        /* all have finished */
+    void (*put_end)(struct tell *tell);        /* all choices have ended */
     void (*put_whole)(struct tell *tell);      /* nothing was streamed */
     api_error_form error;
     bool lines; /* a stream is lines of JSON, not events */
@@ -103,9 +103,9 @@ typedef struct tell {
     const char *model;
     char id[TELL_ID];
     int64_t created; /* seconds since 1970 began */
-    double begin_ms; /* when tell_init was called; of a clock that only goes forward */
+    double begin_ms; /* time of tell_init, of a monotonic clock */
     bool stream, usage, logprobs, thinks, in_thought;
-    bool no_answer;                 /* no token is told */
+    bool no_answer;                 /* no token is sent */
     bool progress;                  /* steps of prompts are told */
     bool timings_each;              /* in each event, not in the last alone */
     bool lists_ids;                 /* of tokens, in a whole answer of /completion */
@@ -113,12 +113,12 @@ typedef struct tell {
     int32_t limit, context;         /* tokens: asked for (0: no number), of a conversation */
     int32_t slot;                   /* id_slot, as it was asked for; -1: it wasn't */
     api_text settings;              /* of /completion: what the answers are chosen with */
-    bool must_call;                 /* an answer without a call is none */
+    bool must_call;                 /* an answer without a call is an error */
     bool begun;                     /* something was written */
-    const call_format *call_format; /* NULL: answers call nothing */
-    call_texts call_texts;          /* which of their arguments are texts */
-    api_text unsupported;           /* what of tools isn't held to, as members of a list of JSON */
-    const int32_t *mark;            /* [marks] control tokens whose texts are told */
+    const call_format *call_format; /* NULL: answers have no calls */
+    call_texts call_texts;          /* the arguments that are texts */
+    api_text unsupported; /* parts of tools' schemas that aren't enforced: members of a JSON list */
+    const int32_t *mark;  /* [marks] control tokens whose texts are sent */
     uint32_t marks;
     const char *stop[ASK_STOPS];
     int stops;
@@ -136,8 +136,8 @@ typedef struct tell {
 /* The protocol's form. */
 const tell_form *tell_form_of(ask_form protocol);
 
-/* tell has all that answers share; false: there is no room for so many. fini is needed in any case.
- */
+/* The caller has set the fields that answers share; false: too little memory for so many. Call
+ * fini in any case. */
 bool tell_init(tell *tell, api_memory *memory, int32_t choices);
 /* After tell_init, for /completion: what its answers are chosen with, and an answer's prompt as
  * text. */
@@ -145,25 +145,24 @@ void tell_set_settings(tell *tell, const ask_request *ask);
 void tell_set_prompt(tell_choice *choice, const int32_t *ids, int32_t n);
 /* Members of an object. */
 void tell_put_sampler(api_text *out, const mnem_sampler_options *options);
-/* Something didn't fit in memory: what is out isn't whole. */
+/* Whether text didn't fit in memory, so that the output is incomplete. */
 bool tell_failed(const tell *tell);
-/* A token of the prompt, before all others; first: it has no logprob. */
+/* Adds a token of the prompt, before all others; first: without a logprob. */
 void tell_prompt(tell_choice *choice, const mnem_request_token *token, bool first);
 /* So many tokens of the prompt are there, of which some were cached. */
 void tell_progress(tell_choice *choice, int32_t tokens, int32_t cached, double ms);
-/* A token; one that ends the turn has no text. false: the answer has met a stop string
- * (stopped_by), or a token that ends it (ended), and no more tokens are to be told. */
+/* Adds a token; an end token has no text. false: the answer has reached a stop string
+ * (stopped_by) or an end token (ended), and further tokens must not be added. */
 bool tell_token(tell_choice *choice, const mnem_request_token *token);
-/* Whether an answer ended within a call, or before one that is required: what there is of it is
- * told. */
+/* Whether an answer ended inside a call, or before a required one; the existing part is sent. */
 bool tell_is_cut(tell_choice *choice);
-/* No more tokens come: what is held back is told, and why it ended. */
+/* Ends a choice: writes held text and the reason. */
 void tell_end(tell_choice *choice, tell_finish finish);
-/* An answer that can't go on after some of it is out: an event. */
+/* Writes the event of an error, after a part of the answer was sent. */
 void tell_error(tell *tell, const api_error *error);
 void tell_fini(tell *tell);
 
-/* By the clock of begin_ms. */
+/* The present time of begin_ms's clock. */
 double tell_now_ms(void);
 /* A moment since 1970 began as RFC 3339 has it, in quotes; and a model's name with its tag, as
  * Ollama's API has names: "NAME:latest". */

@@ -30,7 +30,7 @@ int serve_check_open(bool loopback, const serve_options *o) {
 
 /* ---- connections ---- */
 
-/* What the API has to say of a request goes to the log, which is standard error. */
+/* Writes a line of the API to the log, standard error. */
 void serve_on_note(void *context, const char *text) {
     (void)context;
     tool_message("%s", text);

@@ -105,7 +105,7 @@ int serve_api_create(serve *s, void (*on_note)(void *context, const char *text))
 bool serve_is_loopback(const char *host); /* NULL: the default */
 /* Whether others may connect without a key. Exit code, with the message printed; so are these. */
 int serve_check_open(bool loopback, const serve_options *o);
-/* What the API has to say of a request goes to the log, which is standard error. */
+/* Writes a line of the API to the log, standard error. */
 void serve_on_note(void *context, const char *text);
 /* The API's handler with its routes and the page's, bound to the address, and charged, as is its
  * thread. on_wake and on_tick call those of the API (api_wake, api_tick). */
@@ -128,8 +128,8 @@ uint64_t serve_parts(uint64_t budget_bytes, api_options *options);
 /* Where the budget has no room for so many bytes of connections the plan is refused without them,
  * and names the least with them: they may be more than a ledger that prepares lets pass. */
 bool serve_plans_without(serve *s, uint64_t connections_bytes);
-/* How many do, and the plan for them, the scheduler's books in it. Exit code, with the message
- * printed. */
+/* Chooses the number of conversations, and plans for them, with the scheduler's tables. Returns
+ * an exit code; prints the error. */
 int serve_plan(serve *s);
 /* Charges the books as planned, until the scheduler is created; plans that come later don't count
  * them. Exit code, so too. */
