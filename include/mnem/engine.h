@@ -91,8 +91,8 @@ typedef struct mnem_engine_options {
     mnem_kv_choice kv;
     bool page_cache; /* stream through the page cache */
     const mnem_machine_profile *profile;
-    /* [adapter_count], all of them loaded, and applied in this order; a sequence may choose other
-     * scales than these (mnem_sequence_adapters_set). */
+    /* [adapter_count]. All are loaded, and applied in this order. A sequence may use other scales
+     * than these (mnem_sequence_adapters_set). */
     const mnem_adapter *adapters;
     int32_t adapter_count;
     mnem_progress progress; /* "taking memory", then "loading": bytes */
@@ -121,8 +121,8 @@ typedef struct mnem_engine_options {
      * together. The plan then keeps to the share and to what the ledger has left, whichever is less
      * (default: what the ledger has left). */
     uint64_t budget_bytes;
-    /* Where a process has several engines: follows the tags of this one's weights and KV cache in
-     * the ledger, as in "pages NAME" (default: nothing). Borrowed until the engine is destroyed. */
+    /* Appended to the ledger's tags of this engine's weights and KV cache, as in "pages NAME", for
+     * processes with several engines (default: nothing). Borrowed until the engine is destroyed. */
     const char *name;
 } mnem_engine_options;
 
@@ -379,22 +379,22 @@ mnem_status mnem_engine_follow(mnem_engine *engine);
 
 /* ---- adapters by sequence ---- */
 
-/* Those of the engine's options: constants, which any thread may read. */
+/* The adapters of the engine's options. They are constant: any thread may read them. */
 typedef struct mnem_engine_adapter {
-    const char *path; /* of its file, borrowed until the engine is destroyed */
+    const char *path; /* of its file; borrowed until the engine is destroyed */
     float scale;
 } mnem_engine_adapter;
 int32_t mnem_engine_adapter_count(const mnem_engine *engine);
-/* false: index is past the last. */
+/* false: there is no adapter with this index. */
 bool mnem_engine_adapter_get(const mnem_engine *engine, int32_t index,
                              mnem_engine_adapter *adapter);
-/* Chooses the adapters of a sequence without tokens: scales [adapters of the engine]. The sequence
- * gets the bits that it would get in an engine with the adapters of scales other than 0 alone,
- * whatever others of a step use. NULL: the scales of the options, which a new sequence has. A fork
- * has those of its origin; a saved sequence (saved.h) is loaded into one with equal scales only.
- * MNEM_INVALID: the sequence has tokens, or a scale isn't finite. */
+/* Sets the adapters' scales of a sequence without tokens: scales [adapters of the engine]; 0: the
+ * adapter isn't applied. The results are bit for bit those of an engine with only the applied
+ * adapters, for any scales of other sequences in a step. NULL: the scales of the options, which a
+ * new sequence has. A fork has the scales of its origin. A saved sequence (saved.h) is only loaded
+ * into one with equal scales. MNEM_INVALID: the sequence has tokens, or a scale isn't finite. */
 mnem_status mnem_sequence_adapters_set(mnem_sequence *sequence, const float *scales);
-/* Borrowed until the sequence is destroyed. */
+/* The scales; borrowed until the sequence is destroyed. */
 const float *mnem_sequence_adapters_get(const mnem_sequence *sequence);
 
 /* ---- pages ---- */

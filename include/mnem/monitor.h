@@ -48,7 +48,7 @@ typedef struct mnem_monitor_account {
 typedef struct mnem_monitor_model {
     char name[32], state[12]; /* "unloaded", "loading", "loaded", "leaving" */
     uint32_t requests;        /* running and waiting */
-    uint64_t bytes;           /* that it takes while it is loaded */
+    uint64_t bytes;           /* its size while it is loaded */
 } mnem_monitor_model;
 
 typedef struct mnem_monitor_view {
@@ -61,7 +61,7 @@ typedef struct mnem_monitor_view {
     mnem_monitor_numbers numbers;
     /* In the ledger's order; where it has more accounts, the last entry is the sum of the rest. */
     mnem_monitor_account account[MNEM_MONITOR_ACCOUNTS];
-    uint32_t models, models_more; /* entries of the table below; models without one */
+    uint32_t models, models_more; /* number of entries below, and of further models */
     mnem_monitor_model served[MNEM_MONITOR_MODELS];
 } mnem_monitor_view;
 

@@ -44,7 +44,7 @@ typedef struct mnem_saved {
     int32_t states;         /* states of recurrent layers, at so many positions */
     int32_t first_window;   /* first position in the pages of layers with sliding windows */
     uint64_t ids_checksum;
-    uint64_t choice; /* of adapters (mnem_sequence_adapters_set): a sum of the scales; 0: none */
+    uint64_t choice; /* checksum of the scales (mnem_sequence_adapters_set); 0: no adapters */
 } mnem_saved;
 /* Reads and checks the header. MNEM_BAD_FILE: not a save, or a damaged or truncated one.
  * MNEM_INVALID: a save of another model, KV type or layout, or of adapters with scales that no open

@@ -58,9 +58,9 @@ typedef struct mnem_scheduler_options {
      * cancelled requests, and mnem_scheduler_create reads it. The contents that a killed process
      * left there are discarded. */
     bool keep_cache;
-    /* Called, by any thread and under the scheduler's lock, when there is something to do for
-     * mnem_scheduler_step: for one thread that steps several schedulers, which has a condition of
-     * its own to wait on (NULL: nothing is called). */
+    /* Called when mnem_scheduler_step has something to do, on any thread and under the scheduler's
+     * lock. A thread that steps several schedulers needs it to wait on one condition (NULL: nothing
+     * is called). */
     void (*on_work)(void *context);
     void *work_context;
 } mnem_scheduler_options;
@@ -81,7 +81,7 @@ mnem_status mnem_scheduler_create(const mnem_scheduler_options *options,
  * fine. */
 void mnem_scheduler_destroy(mnem_scheduler *scheduler);
 
-/* The engine of its options; borrowed. */
+/* The engine of the scheduler's options; borrowed. */
 mnem_engine *mnem_scheduler_engine(const mnem_scheduler *scheduler);
 
 /* With several ranks, rank 0 has the scheduler; the other ranks call this function in place of
@@ -159,9 +159,9 @@ typedef struct mnem_request {
     bool no_sharing;  /* neither uses nor provides shared pages */
     int32_t priority; /* higher values first; equal ones by age */
     /* All are called on run's thread. on_token cancels the request by returning false. on_end is
-     * called exactly once, after all others; on_event and on_prompt may be NULL. on_prompt gives
-     * the number of prompt tokens in pages: first those that were cached, then the number after
-     * each step, up to all of them before the first token. */
+     * called exactly once, after all others; on_event and on_prompt may be NULL. on_prompt gets the
+     * number of prompt tokens in pages: at first the cached ones, then the number after each step.
+     * It gets the number of all prompt tokens before the first token is reported. */
     bool (*on_token)(void *context, const mnem_request_token *token);
     void (*on_end)(void *context, const mnem_request_result *result);
     void (*on_event)(void *context, uint64_t request, mnem_request_event event);
@@ -216,18 +216,18 @@ mnem_status mnem_scheduler_call(mnem_scheduler *scheduler, int32_t sequences,
  * prefixes that are cached already. MNEM_INVALID: a file of another model; MNEM_BAD_FILE: a damaged
  * file; prefixes that were loaded before the damage stay, and are correct. MNEM_IO. */
 mnem_status mnem_scheduler_cache_save(mnem_scheduler *scheduler, int fd);
-/* The same in at most bytes_most, as many prefixes as fit, the most recently used first; *bytes is
- * what the file has then (the last page of a block counted whole). */
+/* The same, but saves only as many prefixes as fit in bytes_most, the most recently used first.
+ * *bytes: size of the file (the last page of a block counted whole). */
 mnem_status mnem_scheduler_cache_save_within(mnem_scheduler *scheduler, int fd, uint64_t bytes_most,
                                              uint64_t *bytes);
 mnem_status mnem_scheduler_cache_load(mnem_scheduler *scheduler, int fd);
 
-/* One conversation of the prefix cache, that of a tree (mnem_request) which has most of the tokens
- * ids; called as those above. save writes all of its tokens, from the start of the file, and drop
- * evicts it. load takes such a file into the prefix cache of a tree, for which others are evicted,
- * and gives its ids, at most capacity. *tokens: how many it has. MNEM_NOT_READY: none is cached
- * that begins with at least 16 of the ids; MNEM_OVER_BUDGET: too few pages are free; the statuses
- * of the functions above. */
+/* Save, evict and load one conversation of the prefix cache: that of a tree (mnem_request) with the
+ * longest common beginning with ids. Call them as the functions above. save writes all its tokens,
+ * from the start of the file; drop evicts it. load reads such a file into the prefix cache of a
+ * tree, evicts other prefixes for it, and writes its ids, at most capacity. *tokens: their number.
+ * MNEM_NOT_READY: no cached conversation begins with at least 16 of the ids; MNEM_OVER_BUDGET: too
+ * few pages are free; and the statuses of the functions above. */
 mnem_status mnem_scheduler_prefix_save(mnem_scheduler *scheduler, uint64_t tree, const int32_t *ids,
                                        int32_t count, int fd, int32_t *tokens);
 mnem_status mnem_scheduler_prefix_drop(mnem_scheduler *scheduler, uint64_t tree, const int32_t *ids,

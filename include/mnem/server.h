@@ -56,8 +56,8 @@ typedef struct mnem_server_options {
     bool truncate;           /* prompts that exceed the context are truncated, instead of refused */
     bool strict_model;       /* requests that name another model are refused */
     bool metrics_vllm;       /* /metrics has vLLM's names in addition */
-    const char *slot_folder; /* where POST /slots/N saves conversations, and finds them; borrowed
-                              * while the server lives. NULL: nowhere */
+    const char *slot_folder; /* folder of the conversations that POST /slots/N saves and restores;
+                              * borrowed while the server lives. NULL: they are refused */
     /* Bytes for the requests and answers that are being served, and for their renderings and their
      * grammars each; twice as much for the JSON of one body (8 MiB). */
     uint64_t request_bytes;

@@ -156,24 +156,24 @@ mnem_status mnem_pack_int4(const mnem_int4 *weights, void *packed);
  *
  * out [T, rows] += scale B (A x [T, k]), with A [rank, k] and B [rows, rank].
  *
- * B is packed, as MATMUL has it; so is A, unless it is F32, F16 or BF16: then it is rows of whole
- * 64 bytes, with zeros behind.
+ * B is packed as for MATMUL. So is A, unless its type is F32, F16 or BF16: then it is stored as
+ * rows, padded with zeros to multiples of 64 bytes.
  *
- * A matrix may have several products, and each row of a run uses those whose scale for it isn't 0:
- * the others neither read nor change what is the row's. */
+ * A matrix may have several products. Each row of a run uses those whose scale for it isn't 0; the
+ * others don't read or change the row's numbers. */
 typedef struct mnem_low_rank {
-    int32_t number; /* of its scale in a run */
+    int32_t number; /* index of its scale in mnem_low_rank_rows.scale */
     mnem_type a_type, b_type;
     int64_t rank;
-    uint64_t a_offset, b_offset; /* bytes from matrices of the run, multiples of 64 */
-    float scale;                 /* multiplied with the run's */
+    uint64_t a_offset, b_offset; /* bytes from mnem_low_rank_run.matrices, multiples of 64 */
+    float scale;                 /* multiplied by the run's scale */
 } mnem_low_rank;
-/* Rows [first_row, first_row + rows) with these scales, by number. */
+/* Rows [first_row, first_row + rows), and their scales, by mnem_low_rank.number. */
 typedef struct mnem_low_rank_rows {
     int32_t first_row, rows;
     const float *scale;
 } mnem_low_rank_rows;
-/* Rows that aren't listed use no product; none is listed twice. */
+/* Rows that aren't listed use no product. No row is listed twice. */
 typedef struct mnem_low_rank_run {
     const void *matrices;
     const mnem_low_rank_rows *list; /* [count], ascending */

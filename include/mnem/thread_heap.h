@@ -1,8 +1,8 @@
-/* mnem/thread_heap.h: what the calling thread took from the library's heap.
+/* mnem/thread_heap.h: bytes that the calling thread took from the library's heap.
  *
- * The ledger's live bytes (ledger.h) say what all threads took together. A caller that wants to
- * know what one call left behind, while other threads take and give back, compares this number
- * before and after. */
+ * The ledger's live bytes (ledger.h) are those of all threads together. A caller that wants to know
+ * how many bytes one call has kept, while other threads allocate and free, compares this number
+ * before and after the call. */
 #ifndef MNEM_THREAD_HEAP_H
 #define MNEM_THREAD_HEAP_H
 
@@ -12,8 +12,8 @@
 extern "C" {
 #endif
 
-/* The bytes that the ledger which watches the heap was charged on this thread, less those that it
- * was given back here. May be below 0: another thread took what this one frees. */
+/* The bytes that this thread charged to the heap's ledger, minus those that it released. Negative
+ * if the thread has freed bytes that other threads took. */
 int64_t mnem_thread_heap_bytes(void);
 
 #ifdef __cplusplus

@@ -327,7 +327,7 @@ mnem_status mnem_trainer_gradients(mnem_trainer *trainer, const mnem_train_sourc
 mnem_status mnem_trainer_evaluate(mnem_trainer *trainer, const mnem_train_source *source,
                                   double *loss, int64_t *tokens);
 /* Computes the logits [vocab] that follow ids[count - 1], from a context of count tokens, at most
- * sequence. A forward pass over these tokens only. */
+ * sequence. It runs a forward pass over these tokens only. */
 mnem_status mnem_trainer_logits(mnem_trainer *trainer, const int32_t *ids, int32_t count,
                                 float *logits);
 void mnem_trainer_cancel(mnem_trainer *trainer);

@@ -1,11 +1,12 @@
-/* engine_adapters.c: which low-rank adapters a sequence uses, and the rows of a pass that do.
+/* engine_adapters.c: the low-rank adapters that a sequence uses, and the rows of a pass with them.
  *
- * Idea: every sequence has a scale for each adapter of the engine, chosen while it is empty, so all
- * of its keys, values and states are of one choice. A pass tells its programs which rows use which
- * scales (mnem_low_rank_run); neighbours with equal ones are one stretch, and rows whose scales are
- * all 0 are in none: nothing is added to them.
- * Invariant: a fork has its origin's scales; what is saved carries their sum, and is loaded into a
- * sequence with the same ones only.
+ * Idea: every sequence has a scale for each adapter of the engine. The scales are chosen while the
+ * sequence is empty, so that all its keys, values and states are computed with the same ones. A
+ * pass tells its programs which rows use which scales (mnem_low_rank_run): neighbouring rows with
+ * equal scales are one entry; rows whose scales are all 0 have no entry, and nothing is added to
+ * them.
+ * Invariant: a fork has its origin's scales. A saved sequence contains a checksum of its scales,
+ * and is only loaded into a sequence with the same ones.
  * Cost: O(segments x adapters) a pass. */
 #include <math.h>
 #include <string.h>
@@ -72,7 +73,7 @@ uint64_t mnem__adapters_choice(const mnem_engine *e, const float *scales) {
     if (!e->adapters) return 0;
     mnem__checksum_init(&sum);
     for (int32_t i = 0; i < mnem_engine_adapter_count(e); i++) {
-        const float scale = scales[i] == 0 ? 0 : scales[i]; /* no -0 */
+        const float scale = scales[i] == 0 ? 0 : scales[i]; /* -0 counts as 0 */
         mnem__checksum_add(&sum, &scale, sizeof scale);
     }
     return mnem__checksum_get(&sum);
@@ -86,7 +87,8 @@ static bool uses_any(const mnem_engine *e, const float *scales) {
     return any;
 }
 
-/* Rows of a sequence behind those that are there. */
+/* Lists rows of a sequence, in ascending order. Extends the last entry if it ends at `row` and has
+ * the same scales. */
 static void add_rows(mnem_engine *e, const mnem_sequence *s, int32_t row, int32_t rows) {
     const float *scales = mnem__sequence_scales(s);
     mnem_low_rank_rows *list = e->tables.low_rows;
@@ -111,7 +113,7 @@ void mnem__adapters_of_body(const mnem__step *x) {
 void mnem__adapters_of_head(const mnem__step *x) {
     mnem_engine *e = x->e;
     const int32_t begin = x->head.at, end = x->head.at + x->head.n;
-    int32_t at = 0; /* among the wanted rows */
+    int32_t at = 0; /* index of the segment's first row among the wanted rows */
     e->low.count = 0;
     for (int32_t i = 0; e->adapters && i < x->segments; i++) {
         const mnem__segment *g = &e->tables.segments[i];

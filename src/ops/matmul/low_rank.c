@@ -1,15 +1,15 @@
-/* low_rank.c: LOW_RANK and LOW_RANK_ADD: low-rank products of some of the rows of a batch.
+/* low_rank.c: LOW_RANK and LOW_RANK_ADD: low-rank products for some of the rows of a batch.
  *
  *     rows of x    | 0 1 2 3 | 4 | 5 6 |        run: products a, b | none | b
- *     LOW_RANK       a a a a         .          A x, of a block of A and up to TILE rows of x at a
- *                    b b b b       b b          time: units, shared among the team
- *     LOW_RANK_ADD   a, then b       b          groups of 16 columns of out, as MATMUL shares them
+ *     LOW_RANK       a a a a         .          A x in units, shared among the team: a block of A
+ *                    b b b b       b b          with up to TILE rows of x
+ *     LOW_RANK_ADD   a, then b       b          groups of 16 columns of out, shared as by MATMUL
  *
- * Idea: products are those of low_rank.h and MATMUL's kernels, whose outputs don't depend on what
- * runs together with them, so a row gets the same bits alone and in any company; a row that uses no
- * product isn't touched. An input that a kernel can't read as f32 (quantized, or pairs of bf16) is
- * made ready in the member's own part of the workspace, a tile at a time.
- * Cost: rank (k + rows) multiply-adds for each row and product that it uses, and those matrices. */
+ * Idea: the kernels are those of low_rank.h and of MATMUL. Their outputs for a row don't depend on
+ * the other rows, so a row gets the same bits in any batch. A row that uses no product isn't
+ * changed. Kernels that don't read f32 (quantized, or pairs of bf16) get a converted copy of x, in
+ * the member's own part of the workspace, one tile at a time.
+ * Cost: rank (k + rows) multiply-adds for each row and product that it uses; A and B are read. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -17,7 +17,8 @@
 #include "ops/matmul/low_rank.h"
 #include "ops/matmul/matmul_kernel.h"
 
-/* Rows of x: enough to reuse a group of weights from the cache; fewer where copies are wide. */
+/* TILE: rows of x that reuse a group of weights in the cache; a tile has fewer if converted copies
+ * are wider than PLACE_BYTES / TILE. RANKS: rows of A in a unit; SOME: rows of x in it. */
 enum { TILE = 48, PLACE_BYTES = 64 << 10, RANKS = 8, SOME = 4 };
 
 /* ---- checks ---- */
@@ -69,12 +70,12 @@ static int64_t width_of(const mnem_op_desc *desc, const mnem_low_rank *p) {
     return is_add(desc) ? p->rank : desc->in[0].shape[1];
 }
 
-/* A as rows, which meet x as it is. */
+/* Whether A is stored as rows; then x is read without a copy. */
 static bool is_rows(const mnem_op_desc *desc, const mnem_low_rank *p) {
     return !is_add(desc) && mnem__low_rank_is_rows(p->a_type);
 }
 
-/* Bytes of a row that is made ready; 0: the kernel reads it where it is. */
+/* Bytes of a converted row of x; 0: the kernel reads x itself. */
 static uint64_t copy_bytes(const mnem_op_desc *desc, const mnem_low_rank *p) {
     const mnem_type type = type_of(desc, p);
     const int64_t width = width_of(desc, p);
@@ -89,7 +90,7 @@ static int64_t tile_of(uint64_t copy) {
     return copy ? mnem__max_i64(1, mnem__min_i64(TILE, PLACE_BYTES / (int64_t)copy)) : TILE;
 }
 
-/* A member's part of the workspace. */
+/* Bytes of a member's part of the workspace. */
 static uint64_t place_bytes(const mnem_op_desc *desc) {
     uint64_t most = 0;
     for (int32_t i = 0; i < desc->low_count; i++) {
@@ -105,14 +106,14 @@ static uint64_t workspace(const mnem_op *op) {
     return place_bytes(&op->desc) * (uint64_t)op->desc.workers;
 }
 
-/* What a member does: a product, and its place. */
+/* The work of a member of the team on one product. */
 typedef struct low_job {
     const mnem_op_desc *desc;
     const mnem_op_args *args;
     const mnem__matmul_kernel *kernel;
-    int64_t column; /* of the product in what is between the two operators */
-    uint64_t copy;
-    uint8_t *place;
+    int64_t column; /* first column of the product in LOW_RANK's out, which LOW_RANK_ADD reads */
+    uint64_t copy;  /* copy_bytes */
+    uint8_t *place; /* the member's part of the workspace; NULL: not needed */
     mnem__matmul_job job; /* without rows of the batch */
 } low_job;
 
@@ -150,7 +151,8 @@ static void make_ready(const low_job *j, const char *from, int64_t stride, int64
                            (k + 31) / 32, j->place + (uint64_t)i * j->copy);
 }
 
-/* Groups [begin, end) of the matrix with rows [row, row + rows) of the batch, at most a tile. */
+/* Multiplies groups [begin, end) of the matrix with rows [row, row + rows) of the batch, at most a
+ * tile. */
 static void multiply_tile(const low_job *j, int64_t begin, int64_t end, int64_t row, int64_t rows) {
     const mnem_tensor *in = &j->desc->in[0], *out = &j->desc->out;
     const int64_t before = is_add(j->desc) ? j->column : 0;
@@ -177,20 +179,20 @@ static int64_t groups_of(int64_t rows) {
     return (rows + MNEM_PACK_ROWS - 1) / MNEM_PACK_ROWS;
 }
 
-/* Blocks of A that are units. */
+/* Number of blocks of A. */
 static int64_t blocks_of(const mnem_op_desc *desc, const mnem_low_rank *p) {
     return is_rows(desc, p) ? (p->rank + RANKS - 1) / RANKS : groups_of(p->rank);
 }
 
-/* Some of the rows that use a product, from wherever they are in the batch. */
+/* Rows of the batch that use a product; they needn't be neighbours. */
 typedef struct some_rows {
     int64_t row[SOME];
     float scale[SOME];
     int64_t count;
-    int32_t stretch, at; /* where the next ones are looked for */
+    int32_t stretch, at; /* entry of the run's list, and row of it, where the search continues */
 } some_rows;
 
-/* The next ones; false: there are no more. */
+/* Finds the next up to SOME rows; false: there are no more. */
 static bool next_rows(const mnem_low_rank_run *run, const mnem_low_rank *p, some_rows *s) {
     for (s->count = 0; s->count < SOME && s->stretch < run->count;) {
         const mnem_low_rank_rows *rows = &run->list[s->stretch];
@@ -216,7 +218,7 @@ static mnem__low_rank_some some_of(const low_job *j, const some_rows *s, int64_t
                                  .row = s->row};
 }
 
-/* Of A as rows. */
+/* Multiplies a block of A that is stored as rows. */
 static void multiply_dots(const low_job *j, const mnem_low_rank *p, int64_t block,
                           const some_rows *s) {
     const uint64_t row_bytes = mnem__low_rank_row_bytes(p->a_type, j->job.k);
@@ -231,7 +233,7 @@ static void multiply_dots(const low_job *j, const mnem_low_rank *p, int64_t bloc
     MNEM__AT_BEST_LEVEL(mnem__low_rank)->dots(&dots);
 }
 
-/* Of A in groups: those of group g that there are. */
+/* Multiplies group g of a packed A; the last group may have fewer than 16 rows. */
 static void multiply_group(const low_job *j, const mnem_low_rank *p, float scale, int64_t g,
                            int64_t row, int64_t rows) {
     const mnem_tensor *out = &j->desc->out;
@@ -245,12 +247,14 @@ static void multiply_group(const low_job *j, const mnem_low_rank *p, float scale
     }
 }
 
-/* Units are numbered through; *at is that of the first here, and then the one behind. */
+/* The units of all products are numbered in order; a member computes [begin, end). at: number of
+ * the first unit of the next part. */
 typedef struct share {
     int64_t at, begin, end;
 } share;
 
-/* A product of a stretch of rows: for each group of A the tiles, one after another. */
+/* Computes a product with packed A for an entry of the run's list: for each group of A all tiles of
+ * rows. */
 static void multiply_rows(const low_job *j, const mnem_low_rank *p, const mnem_low_rank_rows *rows,
                           share *s) {
     const int64_t tile = tile_of(j->copy), tiles = (rows->rows + tile - 1) / tile;
@@ -263,7 +267,7 @@ static void multiply_rows(const low_job *j, const mnem_low_rank *p, const mnem_l
     }
 }
 
-/* Of A as rows: for some rows of the batch after others all blocks. */
+/* Computes a product whose A is stored as rows: for each up to SOME rows of the batch all blocks. */
 static void multiply_some(const low_job *j, const mnem_low_rank *p, share *s) {
     const int64_t blocks = blocks_of(j->desc, p);
     some_rows some = {.count = 0};
@@ -316,7 +320,7 @@ static void add_rows(const low_job *j, const mnem_low_rank_rows *rows, int64_t b
         multiply_tile(j, begin, end, rows->first_row + at, mnem__min_i64(tile, rows->rows - at));
 }
 
-/* B whose kernel is here: BF16 may be multiplied in pairs. */
+/* Whether B's kernel is that of low_rank.h. BF16 isn't, since MATMUL may multiply it in pairs. */
 static bool adds_floats(const mnem_low_rank *p) {
     return p->b_type == MNEM_TYPE_F32 || p->b_type == MNEM_TYPE_F16;
 }

@@ -1,9 +1,10 @@
-/* low_rank_kernels.c: low-rank products of floats over lanes; compiled once for each level. */
+/* low_rank_kernels.c: kernels of low-rank products of floats; compiled once for each level. */
 #include "ops/core/lanes.h"
 #include "ops/core/op_impl.h"
 #include "ops/matmul/low_rank.h"
 
-/* Sums side by side, in registers: of ROWS rows RANKS each, or GROUPS each. */
+/* Limits of the sums that are computed side by side in registers: for ROWS rows, RANKS sums each
+ * (A x), or GROUPS each (B ..). */
 enum {
     RANKS = MNEM__LANES == 512 ? 8 : 4,
     ROWS = MNEM__LANES == 512 ? 2 : 1,
@@ -27,7 +28,7 @@ LANES_INLINE float *out_of(const mnem__low_rank_some *s, int64_t i) {
 
 /* ---- A x ---- */
 
-/* Ranks [r, r + ranks) of rows [t, t + rows); ranks, rows and type are constants. */
+/* Computes ranks [r, r + ranks) of rows [t, t + rows); ranks, rows and type are constants. */
 LANES_INLINE void dots_of(const mnem__low_rank_dots *d, mnem_type type, int64_t r, int64_t t,
                           const int ranks, const int rows) {
     const uint8_t *a = d->a + (uint64_t)r * d->a_bytes;
@@ -92,7 +93,7 @@ LANES_INLINE void put(float *out, int64_t left, lanes sum) {
         lanes_store(out, lanes_add(lanes_load(out), sum));
 }
 
-/* Groups [g, g + groups) of rows [t, t + rows); groups, rows and type are constants. */
+/* Computes groups [g, g + groups) of rows [t, t + rows); groups, rows and type are constants. */
 LANES_INLINE void add_of(const mnem__low_rank_add *d, mnem_type type, int64_t g, int64_t t,
                          const int groups, const int rows) {
     const int64_t bytes = d->b_bytes;

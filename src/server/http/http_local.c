@@ -1,7 +1,8 @@
 /* http_local.c: see http_local.h.
  *
- * A slot is an exchange in ANSWERING, or free. An answer is passed on where the handler makes it;
- * its slot is free when the handler has returned, since on_gone ends what the handler is using. */
+ * A slot is free, or holds an exchange in HTTP_PHASE_ANSWERING. An answer is passed to on_answer
+ * when the handler makes it. Its slot is freed only after the handler has returned, since on_gone
+ * ends data that the handler still uses. */
 #include "server/http/http_local.h"
 
 #include <poll.h>

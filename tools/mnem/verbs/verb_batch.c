@@ -1,9 +1,10 @@
-/* verb_batch.c: `mnem batch`: a file of requests to a file of answers, inside one budget.
+/* verb_batch.c: `mnem batch`: answers a file of requests into a file, inside one budget.
  *
- * The order: the requests are counted; the model is opened; the answers that are there are read;
- * the plan, as a server's; the engine, unless nothing is left to do. Then the main thread runs the
- * scheduler, and the feeder's stops it. The first signal ends the feeding: what is under way is
- * finished. The second one leaves at once, which costs only what was under way. */
+ * The order: count the requests; open the model; read the answers of earlier runs; make the plan,
+ * as for a server; create the engine, unless no request is left. Then the main thread runs the
+ * scheduler, until the feeding thread stops it. After the first signal no more requests are sent,
+ * and those under way are finished. The second signal ends the process at once: only requests under
+ * way are lost. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -19,7 +20,7 @@
 enum { WAITING = 8, QUEUE = 64 };
 static const char tag[] = "batch";
 
-static batch run; /* one in a process, as its thread's chunk is static, too */
+static batch run; /* one in a process; so chunk is static, too */
 static batch_options own;
 static char chunk[BATCH_CHUNK];
 
@@ -62,8 +63,9 @@ static int open_requests(batch *b) {
     return TOOL_OK;
 }
 
-/* What auto begins with: no more than there are, and pages for a prompt of this file's and as much
- * again. Of ranks the others don't know the file. */
+/* Sets what the plan begins with if --parallel is auto: no more requests together than about the
+ * lines of the file, and pages for a mean prompt of this file and ANSWER tokens each. With several
+ * ranks it sets nothing, since the other ranks don't know the file. */
 static void set_auto(batch *b) {
     enum { ANSWER = 128, CHARACTERS = 4 };
     serve_options *o = &own.serve;
@@ -79,7 +81,7 @@ static size_t line_room(const batch *b) {
     return b->counted.longest < BATCH_LINE_MOST ? (size_t)b->counted.longest : BATCH_LINE_MOST;
 }
 
-/* [ slots | again | ids | line ] */
+/* One block: [ slots | again | ids | line ]. */
 static int take_memory(batch *b, uint64_t answers) {
     const uint64_t n = (uint64_t)serve_parallel_most(&own.serve) + WAITING;
     const uint64_t slots = n * sizeof *b->slot, again = 2 * n * sizeof *b->again;
@@ -135,7 +137,7 @@ static int charge_thread(serve *s) {
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
-/* A few more than run together, so that one is there when another ends. */
+/* Sends a few more requests than run together, so that one can start when another ends. */
 static void set_slots(batch *b) {
     const int32_t parallel = b->serve.model.parallel, quarter = parallel / 4;
     const int32_t waiting = quarter < 2 ? 2 : quarter > WAITING ? WAITING : quarter;
@@ -238,7 +240,7 @@ static int run_requests(batch *b) {
 static int answer_all(batch *b) {
     serve *s = &b->serve;
     int code = TOOL_OK;
-    /* Other ranks wait for the engine in any case. */
+    /* The other ranks wait for the engine even if there is no request. */
     if (!batch_feed_prepare(b) && (b->code != TOOL_OK || !tool_ranks())) return b->code;
     tool_report_start(&s->model.stage);
     if (!s->model.stage.args->quiet && !s->model.stage.args->json) say_plan(b, NULL);
@@ -248,7 +250,7 @@ static int answer_all(batch *b) {
     return code;
 }
 
-/* ---- what it says at the end ---- */
+/* ---- messages at the end ---- */
 
 static void say_failed(const batch *b) {
     const uint64_t failed = b->failed + b->kept_failed, all = b->done + b->kept;
@@ -291,7 +293,8 @@ static void print_end(const batch *b, int code) {
     tool_out_json("batch", end);
 }
 
-/* Each line has its answer: what they say is for their reader, but for a file of none that fits. */
+/* Prints the summary. The exit code is TOOL_OK even if some requests failed, since each has its
+ * answer; it is TOOL_FAILED if all did. */
 static int end_of(batch *b, int code) {
     if (code == TOOL_OK && (atomic_load(&b->draining) || tool_interrupted()) && !tool_out_closed())
         code = TOOL_INTERRUPTED;
@@ -320,7 +323,7 @@ static void take_down(batch *b) {
     if (b->in >= 0) close(b->in);
 }
 
-/* A rank that does what rank 0 says. */
+/* Runs a rank that follows rank 0. */
 static int follow(serve *s, const tool_args *args) {
     int code = tool_stage_open(args, &s->o->session, &s->model.stage);
     if (code == TOOL_OK) code = serve_follow(s);
@@ -348,7 +351,7 @@ static int verb_batch(const tool_args *args) {
         code = print_plan(b);
     } else if (code == TOOL_OK) {
         tool_interrupt_call(drain, b);
-        if (tool_interrupted()) drain(b); /* it came before */
+        if (tool_interrupted()) drain(b); /* the signal came before tool_interrupt_call */
         code = batch_output_create(b);
         if (code == TOOL_OK) code = answer_all(b);
         tool_interrupt_call(NULL, NULL);

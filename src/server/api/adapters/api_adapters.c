@@ -1,4 +1,4 @@
-/* api_adapters.c: see api_adapters.h; and GET and POST /lora-adapters, as llama.cpp has them. */
+/* api_adapters.c: see api_adapters.h; and GET and POST /lora-adapters, as in llama.cpp's server. */
 #include "server/api/adapters/api_adapters.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 enum { NAME_BYTES = 128, SCALE_MOST = 10000 };
 static const char field[] = "lora";
 
-/* ---- which there are ---- */
+/* ---- the model's adapters ---- */
 
 static const mnem_engine *engine_of(const api_slot *slot) {
     return slot->served->scheduler ? mnem_scheduler_engine(slot->served->scheduler) : NULL;
@@ -27,7 +27,7 @@ static const char *last_part(const char *path, size_t n, size_t *length) {
     return path + begin;
 }
 
-/* Files that folders have, whose names say nothing. */
+/* Whether it is a usual file name inside an adapter's folder: then the folder has the name. */
 static bool is_of_folder(const char *file) {
     return strcmp(file, "adapter.gguf") == 0 || strcmp(file, "adapter_model.safetensors") == 0;
 }
@@ -50,7 +50,7 @@ static void get(const api_slot *slot, int32_t i, mnem_engine_adapter *adapter,
     name_of(adapter->path, name);
 }
 
-/* Those there are, as far as there is room: "a, b, c". */
+/* Writes the adapters' names, "a, b, c", as many as there is room for. */
 static void list_names(const api_slot *slot, char *out, size_t room) {
     size_t at = 0;
     *out = 0;
@@ -103,7 +103,7 @@ static bool find(const api_slot *slot, const json_t *entry, int32_t *index, api_
     return id >= 0 || find_name(slot, name, index, error);
 }
 
-/* Into scales, which are zeros. */
+/* Writes the entries' scales into `scales`, which holds zeros before. */
 static bool read_entries(const api_slot *slot, const json_t *list, float *scales,
                          api_error *error) {
     for (size_t i = 0; i < json_array_size(list); i++) {
@@ -196,7 +196,8 @@ void api_on_adapters(void *context, http_exchange *exchange, const http_request 
     answer(a, exchange, &text, &error);
 }
 
-/* The body is a list, which only a document of an object is opened for. */
+/* The body is a JSON list. api_json_open accepts only an object, so it opens an empty one here, and
+ * api_json_value reads the list within its memory. */
 static bool set_scales(api *a, api_slot *slot, const http_request *request, api_error *error) {
     api_json json = {0};
     float *scales = NULL;

@@ -1,14 +1,14 @@
-/* api_embed.c: POST /v1/embeddings, and /api/embed and /api/embeddings of Ollama: texts to vectors,
- * one text between two steps of the scheduler.
+/* api_embed.c: POST /v1/embeddings, and Ollama's /api/embed and /api/embeddings. Turns texts into
+ * vectors, one text between two steps of the scheduler.
  *
  *     server's thread                         scheduler's thread
  *     ids of all texts of a body
  *     the next one of the next job ──call──►  mnem_engine_embed; the job is noted
  *     its numbers into the answer  ◄──wake──
  *
- * So those who generate wait for one text at the most, however long that is, and a job of many
- * texts doesn't hold up one of few. A text for which there are no pages is tried again behind the
- * next step, as long as anyone runs who may give some back. */
+ * So a request that generates waits for at most one text, of any length, and a job with many texts
+ * doesn't delay a job with few. If there are too few pages for a text, it is tried again after the
+ * next step while other requests run, since these free pages when they end. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -21,7 +21,8 @@ enum { TRIES = 3 };
 
 /* ---- a job's life ---- */
 
-/* All its texts are vectors, or it has failed: the model may go before its client has read all. */
+/* Stops using the model: all vectors are made, or the job has failed. So the model can be unloaded
+ * before the client has read the answer. */
 static void let_go(api_embed *e) {
     if (!e->served) return;
     api_slot *slot = e->served->slot;
@@ -77,7 +78,8 @@ static void compute(void *context, mnem_engine *engine) {
     if (wake) http_server_wake(a->server);
 }
 
-/* The job behind the one that was last, whose text then goes to the scheduler. */
+/* Sends a text of the model's next job to the scheduler, and moves that job to the end of the list:
+ * so the jobs take turns. */
 static void call_next(api *a, const api_served *served) {
     api_embed **at = &a->embeds;
     for (const api_embed *e = a->embeds; e; e = e->next)
@@ -116,7 +118,7 @@ static void put_base64(api_text *out, const float *x, int32_t n) {
     }
 }
 
-/* Of fewer dimensions the first ones, of a length of 1 again. */
+/* Keeps the first `dimensions` numbers of the vector, scaled to a length of 1 again. */
 static void shorten(api_embed *e) {
     double square = 0;
     if (e->dimensions == e->served->transformer.embd) return;
@@ -194,7 +196,8 @@ static void finish_none(api_embed *e) {
     fail(e, &error);
 }
 
-/* Too few pages while others have them: they come back. */
+/* Whether a text that found too few pages is tried again: always while other requests run, which
+ * free theirs when they end; otherwise TRIES times in all. */
 static bool tries_again(api_embed *e) {
     mnem_scheduler_stats stats;
     if (e->status != MNEM_OVER_BUDGET) return false;

@@ -69,7 +69,7 @@ static bool add_ids(api_embed *e, const int32_t *ids, size_t n, api_error *error
     return true;
 }
 
-/* Ids, and texts among them. */
+/* Adds one text, given as a list of token ids and strings. */
 static bool add_list(api_embed *e, const json_t *list, api_error *error) {
     const int32_t vocab = e->served->model.info.vocab;
     api_ids ids = {.memory = &e->api->memory};
@@ -98,7 +98,7 @@ static bool add_list(api_embed *e, const json_t *list, api_error *error) {
     return fine;
 }
 
-/* Parts of type text, joined: llama.cpp's {"content": [{"type": "text", "text": "..."}]}. */
+/* Joins parts of type text: llama.cpp's {"content": [{"type": "text", "text": "..."}]}. */
 static bool join_content(api_embed *e, const json_t *content, api_text *text, api_error *error) {
     const json_t *part;
     size_t i;
@@ -118,8 +118,8 @@ static bool join_content(api_embed *e, const json_t *content, api_text *text, ap
     return !text->failed || api_embed_refuse_memory(e->api, error);
 }
 
-/* As `mnem embed` has it: with the tokens that the file puts around a text. An empty text is what
- * these tokens are. */
+/* Adds a text with the tokens that the file puts around texts, as `mnem embed` does. An empty text
+ * consists of these tokens. */
 static bool add_words(api_embed *e, const char *words, size_t length, api_error *error) {
     const int32_t *ids;
     size_t n;
@@ -149,7 +149,7 @@ static bool add_text(api_embed *e, const json_t *given, api_error *error) {
     return add_words(e, json_string_value(text), json_string_length(text), error);
 }
 
-/* Clients of Ollama load a model so: no text has no vector. */
+/* Whether an Ollama client sent no text, in order to load the model: the answer has no vectors. */
 static bool asks_for_none(const api_embed *e, const json_t *input) {
     if (e->form == EMBED_V1) return false;
     return !input || (json_is_string(input) && json_string_length(input) == 0) ||

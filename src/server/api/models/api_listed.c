@@ -1,5 +1,5 @@
-/* api_listed.c: GET /v1/models and /models, and POST /models/load and /models/unload, as the router
- * of llama.cpp's server has them. */
+/* api_listed.c: GET /v1/models and /models, and POST /models/load and /models/unload, in the form
+ * of the router of llama.cpp's server. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@ static const char type_json[] = "application/json";
 
 /* ---- the list ---- */
 
-/* Of one model what has always been said; of several how they are. */
+/* The fields that only a server with several models adds: the state and sizes of each. */
 static void put_state(const api_slot *slot, api_text *text) {
     const api_listing *l = &slot->listing;
     const api_model_use *use = &slot->use;
@@ -25,7 +25,7 @@ static void put_state(const api_slot *slot, api_text *text) {
     api_format(text, ",\"requests\":%d,\"waiting\":%d", use->requests, use->waiting);
 }
 
-/* As clients of Anthropic read it. */
+/* The fields that clients of Anthropic's API read. */
 static void put_foreign(const api *a, const char *name, int32_t context, api_text *text) {
     api_say(text, ",\"type\":\"model\",\"display_name\":");
     api_quote(text, name, strlen(name));
@@ -60,7 +60,7 @@ static void put_all(const api *a, api_text *text) {
     api_say(text, "]}");
 }
 
-/* The one that the path names behind its beginning; NULL: error says why not. */
+/* The model that `path` names: the end of the request's path. NULL: error says why. */
 static const api_slot *named_by(const api *a, const char *path, api_error *error) {
     char name[API_MODEL_NAME + 8];
     const bool fits = api_unescape(path, strlen(path), name, sizeof name);
@@ -73,7 +73,7 @@ static const api_slot *named_by(const api *a, const char *path, api_error *error
     return NULL;
 }
 
-/* The list, or the one that the path names. */
+/* Answers with the list, or with the model that the path names. */
 void api_on_models(void *context, http_exchange *exchange, const http_request *request) {
     static const char list[] = "/v1/models", short_list[] = "/models";
     api *a = context;

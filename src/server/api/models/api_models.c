@@ -1,4 +1,4 @@
-/* api_models.c: see api_models.h: the listed models, and which of them are loaded. */
+/* api_models.c: see api_models.h. The listed models, and their states. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +89,7 @@ void api_served_leave(api *a, api_served *s) {
     count_users(a, s, -1);
 }
 
-/* What is known of it from now on. */
+/* Copies what the loaded model's file says into its listing. */
 static void note_file(api_slot *slot, const api_served *served) {
     const api_file *file = &served->file;
     slot->listing.file_bytes = file->bytes;
@@ -127,7 +127,7 @@ static char *copy_text(char **at, const char *text) {
     return copy;
 }
 
-/* Their names and paths in one block. */
+/* Copies the listings; their names and paths go into one block. */
 static mnem_status open_list(api *a) {
     const api_listing *models = a->options.models;
     size_t bytes = 0;

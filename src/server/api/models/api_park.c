@@ -1,9 +1,10 @@
 /* api_park.c: requests that wait for their model to be loaded.
  *
- * Of such a request a copy is kept, in the memory that all requests share: at most half of that,
- * and no more requests than api_options.waiting_most; others are told to come again. Once the model
- * is there, each one is called as if it had come then, oldest first. A client that reads events
- * gets a comment each second meanwhile; one that goes away is dropped.
+ * The API keeps a copy of each of these requests, in the memory that all requests share. Copies use
+ * at most half of that memory (the first one may use more), and there are at most
+ * api_options.waiting_most; further requests get an error that says when to retry. When the model
+ * is loaded, its copies are handled as new requests, oldest first. Until then a client that reads
+ * events gets a comment each second. The copy of a client that disconnects is freed.
  *
  *     api_pick ──► api_park ─── tick: ": loading" ───► api_unpark ──► the route's on_request
  *                                                  └─► api_parked_fail */
@@ -18,10 +19,10 @@ struct api_parked {
     const api_slot *slot;
     const http_route *route;
     int64_t since_ms;
-    size_t bytes; /* of memory */
+    size_t bytes; /* size of this copy */
     int32_t key;
-    bool events, streaming;         /* streaming: its head is out */
-    size_t query, body, body_bytes; /* where they begin in text, behind the path */
+    bool events, streaming;         /* streaming: the head of its answer was sent */
+    size_t query, body, body_bytes; /* query, body: offsets in text, which begins with the path */
     char text[];
 };
 
@@ -60,7 +61,7 @@ static void append(api *a, api_parked *p) {
     a->parked_bytes += p->bytes;
 }
 
-/* The oldest of a slot. */
+/* Arrival of the oldest parked request of a slot; 0: none. */
 static int64_t oldest(const api *a, const api_slot *slot) {
     for (const api_parked *p = a->parked; p; p = p->next)
         if (p->slot == slot) return p->since_ms;
@@ -103,7 +104,7 @@ bool api_park(api *a, api_slot *slot, const api_call *call, api_error *error) {
     return false;
 }
 
-/* ---- and no longer ---- */
+/* ---- the end of waiting ---- */
 
 static void unlink_parked(api *a, api_parked *p) {
     api_parked **at = &a->parked;
@@ -114,7 +115,7 @@ static void unlink_parked(api *a, api_parked *p) {
     note_waiting(a, &a->slot[p->slot->index], -1);
 }
 
-/* The oldest of a slot, out of the list; NULL: there is none. Of slot NULL: of any. */
+/* Takes the oldest request of a slot (NULL: of any slot) out of the list; NULL: there is none. */
 static api_parked *take_parked(api *a, const api_slot *slot) {
     for (api_parked *p = a->parked; p; p = p->next) {
         if (slot && p->slot != slot) continue;
@@ -125,7 +126,7 @@ static api_parked *take_parked(api *a, const api_slot *slot) {
     return NULL;
 }
 
-/* The copy stays until the call returns, which may park it again. */
+/* Frees the copy after the call, since the call may park the request again. */
 static void resume(api *a, api_parked *p) {
     const http_request http = {.method = p->route->method,
                                .path = p->text,
@@ -185,7 +186,7 @@ void api_fail(api *a, http_exchange *exchange, const api_error *error, ask_form 
         api_answer_error(a, exchange, error, tell_form_of(form)->error);
         return;
     }
-    /* A copy of its own: memory for requests may be what is missing. */
+    /* It has its own memory, since the shared memory for requests may be used up. */
     api_memory memory = {.bytes = 16 << 10};
     tell t = {
         .form = tell_form_of(form), .protocol = form, .memory = &memory, .out.memory = &memory};

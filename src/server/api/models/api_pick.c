@@ -1,4 +1,4 @@
-/* api_pick.c: which model a request means, and whether it can be answered now. */
+/* api_pick.c: finds the model that a request names, and parks the request if it isn't loaded. */
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ api_slot *api_find_model(const api *a, const char *name) {
     return name ? api_listed(a, name) : NULL;
 }
 
-/* As many names as there is room for, behind what the message says. */
+/* Appends the names of the models to the message, as many as there is room for. */
 static void list_names(const api *a, api_error *error) {
     size_t at = strlen(error->message);
     for (int32_t i = 0; i < a->slots; i++) {
@@ -128,7 +128,8 @@ bool api_pick_query(api *a, http_exchange *exchange, const http_request *http, a
 
 /* ---- the server ---- */
 
-/* Of several models each is loaded when it is needed: requests are taken as soon as it runs. */
+/* A server with several models loads each when it is needed, so it takes requests as soon as it
+ * runs. */
 bool api_check_loaded(const api *a, api_error *error) {
     if (api_has_several(a) ? a->server != NULL : a->slot->served->scheduler != NULL) return true;
     error->retry_seconds = 1;

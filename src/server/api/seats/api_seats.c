@@ -1,12 +1,13 @@
-/* api_seats.c: POST /slots/ID?action=save, restore, erase, as llama.cpp has them.
+/* api_seats.c: POST /slots/ID?action=save, restore, erase, as in llama.cpp's server.
  *
- * Idea: a conversation has no place of its own: its pages are found in the prefix cache by its
- * tokens. So a seat is what a client calls a slot: a number, and the tokens of the last
- * conversation that sat there. Saving writes the pages that are cached for these tokens, restoring
- * brings them into the cache of whoever asks, and the next prompt that begins so finds them,
- * whatever its slot.
- * Cost: the tokens of the seats, from the memory for requests; pages are read and written between
- * two steps, as an embedding is computed. Without a folder for them there are no seats. */
+ * Idea: our conversations have no fixed place: the prefix cache finds their pages by their tokens.
+ * A seat stands for a slot of llama.cpp's server: a number, and the tokens of the last conversation
+ * that had this number. Saving writes the pages that are cached for these tokens. Restoring puts
+ * the pages into the prefix cache, into the tree of the client's key; then any prompt of that key
+ * that begins with these tokens uses them, whatever its slot.
+ * Cost: the tokens of the seats, in the memory for requests. Pages are read and written between two
+ * steps of the scheduler, as embeddings are computed. Without a folder for the files there are no
+ * seats. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -21,7 +22,7 @@
 enum { NAME_BYTES = 128, PATH_BYTES = 4096, LIKE_LEAST = 16 };
 static const char type_json[] = "application/json";
 
-/* ---- who sits where ---- */
+/* ---- seats and their conversations ---- */
 
 static int32_t seats_of(const api_served *served) {
     mnem_scheduler_stats stats;
@@ -41,7 +42,9 @@ static int32_t alike(const api_seat *seat, const int32_t *ids, int32_t n) {
     return same;
 }
 
-/* The seat whose conversation goes on; else one that nobody had; else that of the longest ago. */
+/* The number of the seat whose conversation the prompt continues: the one with the longest common
+ * beginning, of LIKE_LEAST tokens or more. Otherwise that of an unused seat, then that of the seat
+ * used least recently. */
 static int32_t choose_seat(api *a, const api_served *served, int32_t key, const int32_t *ids,
                            int32_t n) {
     const int32_t seats = seats_of(served);
@@ -63,7 +66,8 @@ static void leave(api *a, api_seat *seat) {
     *seat = (api_seat){0};
 }
 
-/* An entry for a number, with no tokens; NULL: there is no memory for them. */
+/* Sets up an entry for a number, with room for a context of tokens and none yet; NULL: there is no
+ * free entry, or no memory. */
 static api_seat *take_seat(api *a, const api_served *served, int32_t number, int32_t key) {
     api_seat *seat = find_seat(a, served, number);
     for (int32_t i = 0; i < API_SEATS && !seat; i++)
@@ -120,7 +124,7 @@ struct api_seat_call {
     api_owner owner;
     api *api;
     api_served *served;
-    http_exchange *exchange; /* NULL: gone */
+    http_exchange *exchange; /* NULL: the client is gone */
     api_seat_call *next;
     seat_action action;
     int fd; /* -1: none */
@@ -180,14 +184,14 @@ static void act(void *context, mnem_engine *engine) {
     if (wake) http_server_wake(a->server);
 }
 
-/* ---- how it ended ---- */
+/* ---- the result of an action ---- */
 
 static uint64_t bytes_of(int fd) {
     struct stat file;
     return fd >= 0 && fstat(fd, &file) == 0 ? (uint64_t)file.st_size : 0;
 }
 
-/* A file has its name when it is whole. */
+/* Gives a saved file its final name only when it is complete. */
 static bool finish_file(const api_seat_call *c, api_error *error) {
     char part[PATH_BYTES], path[PATH_BYTES];
     if (c->action != SAVE) return true;
@@ -214,7 +218,7 @@ static void put_result(const api_seat_call *c, api_text *text) {
     api_format(text, "\"%s\":%d}", counts[c->action], c->tokens);
 }
 
-/* What was restored is the seat's conversation now; what was erased isn't. */
+/* Updates the seat: a restored conversation becomes the seat's, an erased one is removed. */
 static void seat_result(api_seat_call *c) {
     api *a = c->api;
     if (c->action == SAVE) return;
@@ -234,7 +238,7 @@ void api_seat_call_go_on(api_seat_call *c) {
     api *a = c->api;
     api_error error = {0};
     api_text text = {.memory = &a->memory};
-    /* An erased conversation that isn't cached is gone already. */
+    /* Erasing a conversation that isn't in the cache succeeds. */
     const bool gone = c->action == ERASE && c->status == MNEM_NOT_READY;
     if (c->status != MNEM_OK && !gone)
         api_refuse(&error, c->status == MNEM_IO || c->status == MNEM_NO_MEMORY ? 500 : 400, NULL,
@@ -282,7 +286,8 @@ static bool read_action(api_seat_call *c, const http_request *http, api_error *e
                       "the query must have action=save, action=restore or action=erase");
 }
 
-/* A name in the folder: no path, nothing hidden, no part of a file that is being written. */
+/* Reads the name of a file in the folder. Refused: paths, hidden files, and names that end in
+ * .part, which incomplete files have. */
 static bool read_name(api_seat_call *c, const json_t *root, api_error *error) {
     static const char letters[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._- ";
@@ -312,7 +317,7 @@ static bool open_file(api_seat_call *c, api_error *error) {
                       "'%.100s' can't be opened: %s", c->name, strerror(errno));
 }
 
-/* What sits there, or room for what is restored. */
+/* Copies the tokens of the seat, or makes room for the tokens to restore. */
 static bool take_ids(api_seat_call *c, const http_request *http, api_error *error) {
     api *a = c->api;
     const api_seat *seat = find_seat(a, c->served, c->seat);
@@ -360,7 +365,7 @@ void api_on_slot_action(void *context, http_exchange *exchange, const http_reque
     api_json json = {0};
     api_slot *slot = NULL;
     const api_call call = {exchange, http, false};
-    const bool empty = http->body_bytes == 0; /* as an erase may be */
+    const bool empty = http->body_bytes == 0; /* allowed for an erase */
     api_seat_call *c = NULL;
     if (has_folder(a, &error) && api_check_ready(a, &error) &&
         api_json_open(&json, empty ? "{}" : http->body, empty ? 2 : http->body_bytes,

@@ -1,15 +1,15 @@
-/* batch.h: what the files of `mnem batch` share.
+/* batch.h: shared by the files of `mnem batch`.
  *
  *     requests ──► batch_reader ──► batch_feed (a thread) ──► http_local ──► api ──► scheduler
  *     answers  ◄── batch_output ◄──────────┘  ◄──────────────────────────────┘   (main thread)
  *
- * The plan, the API and the scheduler are those of `mnem serve` (serve_tool.h); in place of clients
- * there is a file. What the files take is charged before the plan: buffers of a line, a table of
- * ids, a slot for each request without an answer.
+ * The plan, the API and the scheduler are those of `mnem serve` (serve_tool.h); a file takes the
+ * place of clients. Memory for the files is charged before the plan: buffers of a line, a table of
+ * ids, and a slot for each request without an answer.
  *
- * Which answers there are is in the file of answers alone: it is read at the start, an incomplete
- * last line is cut off, and what follows is appended, each answer in one write. So a run may end at
- * any time, in any way. */
+ * Only the file of answers records which requests are answered. It is read at the start, an
+ * incomplete last line is cut off, and further answers are appended, each in one write. So a run
+ * may end at any time, for any reason, and the next one continues. */
 #ifndef MNEM_TOOLS_MNEM_VERBS_BATCH_BATCH_H
 #define MNEM_TOOLS_MNEM_VERBS_BATCH_BATCH_H
 
@@ -22,7 +22,7 @@
 enum {
     BATCH_PARALLEL = 64,
     BATCH_LINE_MOST =
-        SERVE_BODY_BYTES + (64 << 10), /* a body of a server's, and what is around it */
+        SERVE_BODY_BYTES + (64 << 10), /* limit of a body, and the members around it */
 };
 
 typedef struct batch_options {
@@ -30,10 +30,10 @@ typedef struct batch_options {
     const char *out;     /* NULL or "-": standard output */
 } batch_options;
 
-/* Where a request is in the file. */
+/* The place of a request in the file. */
 typedef struct batch_place {
     uint64_t line, offset, bytes;
-    bool again, alone; /* it is asked again; and nothing beside it */
+    bool again, alone; /* again: it is sent once more; alone: with no other under way */
 } batch_place;
 
 struct batch;
@@ -47,69 +47,71 @@ typedef struct batch_slot {
 } batch_slot;
 
 typedef struct batch {
-    serve serve; /* its stage, plan, API and scheduler; not its connections */
+    serve serve; /* stage, plan, API and scheduler are used; connections are not */
     const batch_options *o;
     const char *in_path;
-    int in, out;         /* out: -1: standard output */
-    bool out_keeps;      /* it is a file that a stopped run goes on with */
-    batch_count counted; /* lines of the requests */
+    int in, out;         /* out -1: standard output */
+    bool out_keeps;      /* out is a plain file: a later run can continue it */
+    batch_count counted; /* of the file of requests */
     batch_reader reader;
     batch_request request; /* of the reader's line */
-    bool ready;            /* it waits to be sent */
+    bool ready;            /* the request waits to be sent */
     uint64_t run;          /* model and options: batch_answer.run */
-    uint64_t kept_run;     /* of the answers that are there; 0: none */
+    uint64_t kept_run;     /* run of the answers of earlier runs; 0: none */
     batch_ids ids;
     batch_slot *slot; /* [slots] */
     int32_t slots, in_flight;
-    int32_t most, calm; /* that may be under way now, up to slots; answers since it changed */
-    batch_place *again; /* [2 * slots] */
+    int32_t most, calm; /* most: limit of in_flight, up to slots; calm: answers since it changed */
+    batch_place *again; /* [2 * slots]: requests to send once more */
     int32_t again_count;
-    batch_place asked;   /* what is ready, if it is asked again */
-    bool alone;          /* such a one is under way, with nothing beside it */
+    batch_place asked;   /* the ready request's, if it is sent once more */
+    bool alone;          /* a request with place.alone is under way */
     batch_slot *sending; /* while its handler runs */
-    bool bounced;        /* it was refused for others, and is sent again after one of these: */
-    int32_t full_at;     /* when fewer are under way; 0: it wasn't */
-    int32_t broken;      /* answers of 500 in a row */
-    void *memory;        /* all of the above */
+    bool bounced;        /* it was refused at once because of others, and stays ready */
+    int32_t full_at;     /* it is sent when fewer than these are under way; 0: no limit */
+    int32_t broken;      /* consecutive answers with status 500 */
+    void *memory;        /* holds the arrays, buffers and the table of ids */
     uint64_t memory_bytes;
-    /* Lines, but blank ones; answers of earlier runs in kept and kept_failed. */
+    /* Numbers of answers: kept and kept_failed of earlier runs, done and failed of this one.
+     * first_failed: the first line whose request failed in this run. blank: number of lines. */
     uint64_t kept, kept_failed, done, failed, first_failed;
     uint64_t blank;
     char first_why[200];
-    int code; /* of the feeder: an exit code */
+    int code; /* exit code of the feeding thread */
     double begun;
     atomic_bool draining;
     bool said_draining;
     tool_progress progress;
 } batch;
 
-/* ---- batch_output.c: exit codes, with the message printed ---- */
+/* ---- batch_output.c: functions return exit codes, and print the message ---- */
 bool batch_output_is_stdout(const batch *b);
-/* Opens the answers and locks them, if they are there. */
+/* Opens and locks the file of answers, if it exists. */
 int batch_output_open(batch *b);
-/* Otherwise makes their file: not before the plan fits. */
+/* Creates the file if it doesn't exist. Call it after the plan fits. */
 int batch_output_create(batch *b);
-/* Counts their lines, for the plan. */
+/* Counts the file's lines, for the plan. */
 int batch_output_count(const batch *b, char *chunk, uint64_t *lines);
-/* Reads them into the table of ids, and cuts off an incomplete last line. */
+/* Reads the answers' ids into the table, and cuts off an incomplete last line. */
 int batch_output_read(batch *b);
-/* Are they of this model and these options? */
+/* Checks that the answers are of this model and these options. */
 int batch_output_check(const batch *b);
-/* Appends an answer; refused: the line was no request. */
+/* Appends an answer; refused: the line isn't a valid request. */
 void batch_output_put(batch *b, const batch_slot *slot, bool refused, int status, const char *body,
                       size_t bytes);
 int batch_output_close(batch *b);
 
 /* ---- batch_feed.c ---- */
-/* The next request into b->ready; lines that are none are answered on the way. false: there is
- * none, or b->code is set. */
+/* Reads the next request into b->request and sets b->ready. Lines that aren't valid requests are
+ * answered with an error. false: there is no request to send now, or b->code is set. */
 bool batch_feed_prepare(batch *b);
-/* Sends all and writes their answers; on its own thread, which stops the scheduler at its end. */
+/* A thread's function: sends all requests and writes their answers. At its end it stops the
+ * scheduler. */
 void *batch_feed(void *batch);
 http_local_answer *batch_feed_answer(void);
 
 /* ---- batch_run.c ---- */
-/* What the answers depend on: the model, and options that change a text. */
+/* A hash of what answers depend on: the model, and options that change a text. */
 uint64_t batch_run_of(const batch *b);
 
 #endif

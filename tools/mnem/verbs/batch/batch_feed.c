@@ -1,9 +1,10 @@
-/* batch_feed.c: requests from the file to the API, answers from there to the file; one thread.
+/* batch_feed.c: one thread that sends requests from the file to the API, and writes the answers.
  *
- * So many requests are under way that a few always wait for the scheduler: who runs together is its
- * matter. What has no room for now is asked again: after the next answer where the request was
- * refused when it was sent (429 of a full queue); where memory that all share was missing later,
- * once beside fewer others, and then alone. So no answer depends on what ran beside it. */
+ * A few more requests are sent than run together, so that the scheduler always has some to choose
+ * from. A request that others leave no room for is sent once more. If it was refused at once (429
+ * of a full queue), it is sent after the next answer. If shared memory was missing later, it is
+ * sent with fewer others under way; if it fails again, alone. So no answer depends on the other
+ * requests. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include "sight/monitor_file.h"
 #include "verbs/batch/batch.h"
 
-/* ---- lines that are no requests ---- */
+/* ---- lines that aren't valid requests ---- */
 
 static void put_refusal(batch *b, uint64_t line, batch_slice custom_id, int status,
                         const char *code, const char *why) {
@@ -34,7 +35,7 @@ static void refuse(batch *b, int status, const char *code, const char *why) {
     put_refusal(b, line, id, status, code, why);
 }
 
-/* The reader's line: true: a request that has no answer yet. */
+/* Reads the request of the reader's line. true: it is valid, and has no answer yet. */
 static bool read_line(batch *b) {
     batch_request *r = &b->request;
     char why[80];
@@ -71,7 +72,7 @@ static bool prepare_next(batch *b) {
     return false;
 }
 
-/* One that is asked again: the last of them; alone, if it was asked again before. */
+/* Reads the last request of b->again. One with `alone` waits until no other is under way. */
 static bool prepare_again(batch *b) {
     if (!b->again_count || (b->in_flight && b->again[b->again_count - 1].alone)) return false;
     b->asked = b->again[--b->again_count];
@@ -100,13 +101,14 @@ static batch_slot *free_slot(batch *b) {
     return &b->slot[i];
 }
 
-/* Statuses that may be due to the requests beside it. */
+/* Whether other requests may have caused this status. */
 static bool is_crowded(int status) {
     return status == 413 || status == 429 || status == 503;
 }
 
-/* Fewer are under way from then on, and one more after each round of answers. A status of 413 says
- * that it may be too large even alone. */
+/* Keeps the request for later, and lowers the limit of requests under way; grow raises it by one
+ * after as many answers as the limit. After a 413 the request is sent alone the first time already,
+ * since it may be too large even then. */
 static void ask_again(batch *b, const batch_slot *slot, int status) {
     batch_place place = slot->place;
     place.alone = place.again || status == 413;
@@ -122,7 +124,8 @@ static void grow(batch *b) {
     b->calm = 0;
 }
 
-/* Where every request fails here (a disk that is gone) the others had better wait. */
+/* Whether the run stops: BROKEN_MOST answers in a row had status 500, so that further requests
+ * would probably fail, too (a disk that is gone). */
 static bool stops_for(batch *b, int status, const char *body, size_t bytes) {
     enum { BROKEN_MOST = 8 };
     b->broken = status == 500 ? b->broken + 1 : 0;

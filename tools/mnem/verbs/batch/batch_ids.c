@@ -10,7 +10,7 @@ uint64_t batch_hash(uint64_t hash, const void *bytes, size_t n) {
     return hash;
 }
 
-/* The last bits of FNV depend on few of the input (Vigna's splitmix64). */
+/* Mixes the bits (Vigna's splitmix64): the low bits of FNV depend on few bits of the input. */
 static uint64_t mix(uint64_t x) {
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
     x = (x ^ x >> 27) * 0x94d049bb133111eb;
@@ -40,7 +40,8 @@ void batch_ids_init(batch_ids *ids, void *memory, uint64_t most) {
     *ids = (batch_ids){.slot = memory, .room = room_of(most)};
 }
 
-/* Its slot, or the free one where it belongs. Marks are in a key's last bits; no key is 0. */
+/* The slot of a key, or the free one for it. The low bits of an entry hold the marks, and the bit
+ * above them is 1, so that no entry is 0. */
 static uint64_t *find(const batch_ids *ids, uint64_t key) {
     const uint64_t wanted = key | (MARKS + 1);
     uint64_t at = (wanted >> 8) % ids->room;

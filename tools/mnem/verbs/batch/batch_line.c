@@ -1,5 +1,5 @@
-/* batch_line.c: see batch_line.h. One walk over a line; what stands within a member's value is
- * skipped by its brackets and strings. */
+/* batch_line.c: see batch_line.h. One pass over a line; the contents of a member's value are
+ * skipped by counting brackets outside of strings. */
 #include "verbs/batch/batch_line.h"
 
 #include <inttypes.h>
@@ -25,7 +25,7 @@ static bool skip_byte(walk *w, char c) {
     return true;
 }
 
-/* From its first quote; raw has both. */
+/* Skips a string, from its first quote; raw includes both quotes. */
 static bool skip_string(walk *w, batch_slice *raw) {
     const char *begin = w->at++;
     for (; w->at < w->end && *w->at != '"'; w->at++) {
@@ -95,7 +95,8 @@ static char *put_character(char *to, unsigned code) {
     return to;
 }
 
-/* Behind "\u"; 0: it is none. */
+/* Reads the digits after "\u", and a second escape if the first is half of a surrogate pair.
+ * Returns the bytes read; 0: invalid. */
 static size_t read_hex(const char *at, const char *end, unsigned *code) {
     const int first = hex_of(at, end);
     if (first < 0 || (first >= 0xdc00 && first < 0xe000)) return 0;
@@ -108,7 +109,7 @@ static size_t read_hex(const char *at, const char *end, unsigned *code) {
     return 10;
 }
 
-/* Bytes of the character of UTF-8 at p; 0: there is none. */
+/* Bytes of the UTF-8 character at p; 0: invalid. */
 static size_t whole_character(const unsigned char *p, const unsigned char *end) {
     if (*p < 0x80) return 1;
     const size_t more = *p >= 0xf0 ? 3 : *p >= 0xe0 ? 2 : 1;
@@ -119,7 +120,7 @@ static size_t whole_character(const unsigned char *p, const unsigned char *end) 
     return (*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f) ? 0 : more + 1;
 }
 
-/* Behind a backslash; 0: it is no escape. */
+/* Reads an escape after its backslash. Returns the bytes read; 0: invalid. */
 static size_t read_escape(const char *at, const char *end, char **to) {
     static const char letters[] = "\"\\/bfnrt", bytes[] = "\"\\/\b\f\n\r\t";
     unsigned code;

@@ -1,8 +1,8 @@
-/* batch_output.c: the file of answers: what is in it at the start, and what is appended.
+/* batch_output.c: reads the file of answers at the start, and appends answers.
  *
  * An answer is one line and one write. A process that is killed leaves at most one incomplete line,
- * at the end; the next run cuts it off. Any other line that mnem batch has not written is refused,
- * since the file is somebody else's. */
+ * at the end of the file; the next run cuts it off. A file with any other line that mnem batch has
+ * not written is refused, since it belongs to another program. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -40,7 +40,7 @@ static int opened(batch *b) {
     return b->out_keeps ? lock(b) : TOOL_OK;
 }
 
-/* What is no plain file is opened to write only: a pipe would be its own reader. */
+/* A file that isn't plain is opened for writing only: otherwise a pipe would be its own reader. */
 int batch_output_open(batch *b) {
     struct stat about;
     b->out = -1;
@@ -56,7 +56,7 @@ int batch_output_create(batch *b) {
     return opened(b);
 }
 
-/* ---- what is there ---- */
+/* ---- answers of earlier runs ---- */
 
 static bool goes_on(void *context, uint64_t bytes) {
     (void)context;
@@ -96,7 +96,7 @@ static int take_answer(batch *b, const batch_reader *r) {
     return TOOL_OK;
 }
 
-/* The last line, which has no end. */
+/* Cuts off the last line, which has no newline. */
 static int cut_off(const batch *b, const batch_reader *r) {
     if (!batch_answer_begins(r->line, r->n)) return refuse_line(b, r);
     if (ftruncate(b->out, (off_t)r->offset) != 0) return failed(b->o->out, errno);
@@ -135,7 +135,7 @@ int batch_output_check(const batch *b) {
         tool_kv_text(b->serve.model.stage.plan.kv_type));
 }
 
-/* ---- what is appended ---- */
+/* ---- answers of this run ---- */
 
 static bool write_all(int fd, struct iovec *part, int parts) {
     while (parts > 0) {
@@ -173,7 +173,7 @@ static void write_line(batch *b, struct iovec *part, int parts) {
                            : failed(b->o->out, error);
 }
 
-/* The message of an error, as JSON has it. */
+/* Stores the message of an error, with its JSON escapes, in first_why. */
 static void keep_why(batch *b, const char *body, size_t bytes) {
     static const char key[] = "\"message\":\"";
     const char *at = memmem(body, bytes, key, sizeof key - 1);
@@ -183,7 +183,7 @@ static void keep_why(batch *b, const char *body, size_t bytes) {
         n += 1 + (body[begin + n] == '\\' && begin + n + 1 < bytes && n + 2 < sizeof b->first_why);
     memcpy(b->first_why, body + (n ? begin : 0), n);
     b->first_why[n] = 0;
-    const char *behind = strstr(b->first_why, ": "); /* the line is said anyhow */
+    const char *behind = strstr(b->first_why, ": "); /* the summary prints the line anyway */
     if (strncmp(b->first_why, "line ", 5) == 0 && behind)
         memmove(b->first_why, behind + 2, strlen(behind + 2) + 1);
 }

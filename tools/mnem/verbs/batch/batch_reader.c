@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Interrupted reads go on. */
+/* pread that is repeated after a signal. */
 static ssize_t read_at(int fd, char *to, size_t n, uint64_t offset) {
     ssize_t got;
     do got = pread(fd, to, n, (off_t)offset);
@@ -17,7 +17,7 @@ void batch_reader_init(batch_reader *r, int fd, char *chunk, char *line, size_t 
     *r = (batch_reader){.fd = fd, .chunk = chunk, .line = line, .room = room};
 }
 
-/* As read_at of the next bytes. */
+/* Reads the next chunk. Returns as pread. */
 static ssize_t fill(batch_reader *r) {
     const ssize_t got = read_at(r->fd, r->chunk, BATCH_CHUNK, r->file_at);
     r->chunk_at = 0;
@@ -39,7 +39,7 @@ static void finish(batch_reader *r) {
     r->line[r->n] = 0;
 }
 
-/* A mark of UTF-8 at the start of a file is no part of its first line. */
+/* Removes a byte order mark from the first line. */
 static void skip_mark(batch_reader *r) {
     if (r->number != 1 || r->n < 3 || memcmp(r->line, "\xef\xbb\xbf", 3) != 0) return;
     r->n -= 3;

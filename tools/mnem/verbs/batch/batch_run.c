@@ -1,13 +1,15 @@
-/* batch_run.c: what the answers of a run depend on, as a number that each of them has.
+/* batch_run.c: a hash of everything that the answers of a run depend on. Each answer contains it.
  *
- * The first half is the model's: its digest and its adapters. The other half is that of options
- * which change a text, by their values; what only changes time or memory doesn't count. */
+ * The high half is a hash of the model's digest and its adapters. The low half is a hash of the
+ * values of all options that change a text; options that only change time or memory are left
+ * out. */
 #include <string.h>
 
 #include "server/api/file/api_file.h"
 #include "verbs/batch/batch.h"
 
-/* Context and KV type are the plan's, and the template counts by its text. */
+/* Options left out here. Context and KV type are hashed as the plan has them, and the template by
+ * its text. */
 static const char without[] = "model memory threads chunk snapshot-tokens page-cache cut ctx kv "
                               "parallel out dry-run template "
                               "trace json quiet verbose help lora alias";

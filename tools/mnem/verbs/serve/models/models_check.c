@@ -1,4 +1,4 @@
-/* models_check.c: options that mean nothing, or something else, where there are several models. */
+/* models_check.c: refuses options that don't apply to several models, or mean something else. */
 #include "ranks/ranks.h"
 #include "verbs/serve/models/models_serve.h"
 

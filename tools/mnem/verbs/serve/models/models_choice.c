@@ -1,9 +1,10 @@
 /* models_choice.c: see models_choice.h.
  *
- * models_share: a model grows by the least of (room - sum) / members over the sets that fit and
- * have it. All sums of k models are the bits of a word of UNITS bits, made by shifting: the sums of
- * sets without a model, and the same plus that model. Sums are rounded down to units and k units
- * are taken off what is free, so that a set that fits is never left out, and none grows too much.
+ * models_share: a model grows by the least of (room - sum) / members over all sets that fit and
+ * contain it. The possible sums of k models are kept as bits of a word of UNITS bits: adding a
+ * model shifts the sums of the sets of k - 1 models by its size. Sizes are rounded down to units,
+ * so that no set that fits is missed; one unit for each member is subtracted from the free bytes,
+ * so that no model grows too much.
  * Cost: models^3 shifts of UNITS bits, a few milliseconds for 64 models. */
 #include "verbs/serve/models/models_choice.h"
 
@@ -13,7 +14,7 @@ static bool is_in(uint64_t set, int i) {
     return set >> i & 1;
 }
 
-/* ---- what leaves ---- */
+/* ---- which models are unloaded ---- */
 
 static uint64_t pinned_beside(const models_fact *fact, int count, int but) {
     uint64_t bytes = 0;
@@ -30,7 +31,7 @@ static bool can_leave(const models_fact *f, bool overdue) {
     return f->loaded && !f->pinned && !f->leaving && (overdue || !f->busy);
 }
 
-/* The least recently used outside of the set, idle ones before busy ones; below 0: none. */
+/* The least recently used model outside the set, idle models before busy ones; -1: none. */
 static int next_out(const models_fact *fact, int count, uint64_t set, bool overdue) {
     int found = -1;
     for (int i = 0; i < count; i++) {
@@ -42,7 +43,8 @@ static int next_out(const models_fact *fact, int count, uint64_t set, bool overd
     return found;
 }
 
-/* Without those that aren't needed: the ones that were used last stay first. */
+/* Removes models from the set while `spare` bytes allow it: busy ones first, then those that were
+ * used last. */
 static uint64_t without_needless(const models_fact *fact, int count, uint64_t set, uint64_t spare) {
     for (;;) {
         int found = -1;
@@ -57,7 +59,7 @@ static uint64_t without_needless(const models_fact *fact, int count, uint64_t se
     }
 }
 
-/* Bytes that come back without more to do; and those that are free now. */
+/* *free: bytes that are free now; *coming: bytes of the models that are leaving. */
 static void count_room(const models_fact *fact, int count, uint64_t room, uint64_t *free,
                        uint64_t *coming) {
     uint64_t used = 0;
@@ -89,7 +91,7 @@ models_choice models_choose(const models_fact *fact, int count, int wanted, uint
         const int i = next_out(fact, count, c.who, overdue);
         if (i < 0) {
             c.who = 0;
-            return c; /* not even then: busy ones have to end first */
+            return c; /* too little even so: busy models have to end first */
         }
         c.who |= (uint64_t)1 << i;
         there += fact[i].bytes;
@@ -99,7 +101,7 @@ models_choice models_choose(const models_fact *fact, int count, int wanted, uint
     return c;
 }
 
-/* ---- what each takes ---- */
+/* ---- the bytes of each model ---- */
 
 enum { UNITS = 4096, WORDS = UNITS / 64 };
 
@@ -107,7 +109,7 @@ typedef struct sums {
     uint64_t bit[WORDS + 1]; /* sum s: bit s */
 } sums;
 
-/* to gets what `from` has, shifted up by s. */
+/* Adds the sums of `from`, each increased by s, to `to`. */
 static void add_shifted(sums *to, const sums *from, unsigned s) {
     const unsigned words = s / 64, bits = s % 64;
     for (unsigned i = WORDS + 1; i-- > words;) {
@@ -117,17 +119,17 @@ static void add_shifted(sums *to, const sums *from, unsigned s) {
     }
 }
 
-/* The largest sum up to `most`; below 0: there is none. */
+/* The largest sum up to `most`; -1: there is none. */
 static int largest(const sums *s, int most) {
     for (int i = most; i >= 0; i--)
         if (s->bit[i / 64] >> (i % 64) & 1) return i;
     return -1;
 }
 
-/* By how much a model may grow: it is in all sets that are looked at, with the pinned ones. */
+/* The bytes by which a model may grow. Each set of the search contains it, and the pinned ones. */
 static uint64_t growth_of(const models_fact *fact, int count, int of, uint64_t room,
                           const int *units) {
-    static sums made[MODELS_MOST + 1]; /* of k other models that aren't pinned */
+    static sums made[MODELS_MOST + 1]; /* [k]: sums of k other models that aren't pinned */
     const uint64_t unit = (room + UNITS - 1) / UNITS;
     int fixed = units[of], members = 1, others = 0;
     uint64_t least = UINT64_MAX;
@@ -140,7 +142,7 @@ static uint64_t growth_of(const models_fact *fact, int count, int of, uint64_t r
             members++;
             continue;
         }
-        if (units[i] > UNITS) continue; /* fits beside nobody */
+        if (units[i] > UNITS) continue; /* it is larger than the room */
         for (int k = ++others; k > 0; k--) add_shifted(&made[k], &made[k - 1], (unsigned)units[i]);
     }
     for (int k = 0; k <= others; k++) {
@@ -164,7 +166,7 @@ void models_share(models_fact *fact, int count, uint64_t room) {
         units[i] = n > UNITS ? UNITS + 1 : (int)n;
     }
     for (int i = 0; i < count; i++) growth[i] = growth_of(fact, count, i, room, units);
-    uint64_t alone = 0; /* those that fit beside nobody but the pinned ones, if there are any */
+    uint64_t alone = 0; /* models that don't fit beside the pinned ones */
     for (int i = 0; i < count; i++)
         if (fact[i].bytes > bytes_less(room, pinned_beside(fact, count, i)))
             alone |= (uint64_t)1 << i;

@@ -24,7 +24,7 @@ static int out_of_memory(void) {
     return tool_failed("out of memory for the list of models: end other programs");
 }
 
-/* "folder/name", or the name where it is absolute. NULL: no memory. */
+/* "folder/name", or the name itself if it is absolute. NULL: no memory. */
 static char *join(const char *folder, const char *name) {
     const size_t n = strlen(folder) + strlen(name) + 2;
     char *path = malloc(n);
@@ -53,7 +53,7 @@ static int too_many(const char *path) {
 
 /* ---- a folder ---- */
 
-/* Of a model in several files the first one stands for all. */
+/* Whether it is a later file of a model in several files: the list has only the first one. */
 static bool is_later_part(const char *name) {
     const char *part = strstr(name, "-of-");
     return part && part - name > 6 && part[-6] == '-' && strncmp(part - 5, "00001", 5) != 0;
@@ -103,7 +103,7 @@ static int read_folder(const char *folder, models_list *list) {
 
 /* ---- a file ---- */
 
-/* What an object of the file is read for. */
+/* The place in the file, for messages. */
 typedef struct reading {
     const char *path;
     char folder[PATH_MAX];

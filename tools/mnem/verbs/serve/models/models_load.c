@@ -1,10 +1,11 @@
-/* models_load.c: loads and unloads one of several models, and keeps its prefix cache meanwhile.
+/* models_load.c: loads and unloads one of several models, and keeps the prefix cache of an unloaded
+ * one on disk.
  *
  * The caches of unloaded models are files without a name in the folder of --swap. A file holds the
- * pages and the ids of the prefixes with their own index, so that nothing of it is in memory while
- * its model isn't. --swap-max is for all: each of n models has an n-th for the swap file of its
- * scheduler while it is loaded, and those that aren't share their parts, the oldest is dropped
- * first. What can't be written is computed again. */
+ * pages, the ids of the prefixes and an index, so that an unloaded model's cache needs no memory.
+ * --swap-max limits all these files together: each of n models gets 1/n of it. A loaded model uses
+ * its part for the swap file of its scheduler. Unloaded models share their parts for their caches,
+ * and the oldest cache is dropped first. Prefixes that can't be written are computed again. */
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -17,7 +18,7 @@
 
 static const uint64_t swap_usual = (uint64_t)1 << 30;
 
-/* ---- bytes for the next one ---- */
+/* ---- bytes for opening the next model ---- */
 
 mnem_status models_next_charge(models_all *v) {
     if (v->next_charged) return MNEM_OK;
@@ -58,7 +59,7 @@ void models_drop_cache(models_one *m) {
     m->cache_bytes = 0;
 }
 
-/* The oldest go until the others have at most so many bytes. */
+/* Drops the oldest caches, except that of `but`, until all take at most `most` bytes. */
 static void drop_until(models_all *v, const models_one *but, uint64_t most) {
     for (;;) {
         models_one *oldest = NULL;
@@ -75,7 +76,7 @@ static void drop_until(models_all *v, const models_one *but, uint64_t most) {
 static int open_unnamed(const char *folder) {
     int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0) return fd;
-    char path[PATH_MAX]; /* a file system without such files */
+    char path[PATH_MAX]; /* the file system doesn't support O_TMPFILE */
     snprintf(path, sizeof path, "%s/mnem-cache-XXXXXX", folder);
     fd = mkostemp(path, O_CLOEXEC);
     if (fd >= 0) unlink(path);
@@ -121,7 +122,7 @@ static void load_cache(models_one *m) {
 
 /* ---- loading ---- */
 
-/* While weights are read the loaded models go on. */
+/* Steps the loaded models while weights are read. False: the server ends. */
 static bool go_on(void *context, const char *what, uint64_t done, uint64_t total) {
     models_one *m = context;
     (void)what;
@@ -141,7 +142,7 @@ static void on_work(void *context) {
 
 static mnem_status create(models_one *m) {
     served_model *s = &m->served;
-    s->stage.options.scheduler_bytes = NULL; /* counted by the plan; the scheduler's own now */
+    s->stage.options.scheduler_bytes = NULL; /* the plan has counted them; the scheduler charges */
     s->stage.options.name = m->entry->name;
     s->stage.options.progress = (mnem_progress){go_on, m};
     s->swap_bytes = swap_part(m->of);
@@ -159,12 +160,13 @@ static void take_down(models_one *m) {
     m->served.scheduler = NULL;
     m->served.engine = NULL;
     models_close(m);
-    malloc_trim(0); /* its small blocks: the next model's bytes are counted anew */
+    malloc_trim(0); /* returns its small blocks, which the next model's bytes don't count */
 }
 
-/* While nothing is lent to requests: what they kept of a model that has gone is charged again. */
+/* Charges the next model's bytes while nothing is lent to requests: api_plan_begin charges again
+ * what requests kept of an unloaded model. */
 static mnem_status charge_next(models_all *v) {
-    if (!v->s->api) return MNEM_OK; /* the end */
+    if (!v->s->api) return MNEM_OK; /* the server ends */
     api_plan_begin(v->s->api);
     const mnem_status status = models_next_charge(v);
     api_plan_end(v->s->api);
@@ -207,7 +209,7 @@ mnem_status models_load(models_one *m) {
 
 /* ---- unloading ---- */
 
-/* What was computed since it was loaded; not who asked for what. */
+/* Adds the tokens and seconds since the load to the history, without any data of requests. */
 static void keep_history(const models_one *m) {
     mnem_history_run run = {0};
     mnem_engine_stats e;

@@ -1,17 +1,18 @@
 /* models_orders.c: what the thread of the connections and the main thread tell each other.
  *
  *     wishes (connections)              orders (main thread)
- *     on_want    a request waits        BEGIN   it is loaded: its requests start
- *     on_unwant  keep_alive 0           END     new requests wait, until those that run have ended
- *     on_keep    keep_alive N           STAY    takes an END back
- *                                       REFUSE  those that wait end with an error
+ *     on_want    a request waits        BEGIN   the model is loaded: its requests start
+ *     on_unwant  keep_alive 0           END     new requests wait, running ones end
+ *     on_keep    keep_alive N           STAY    cancels END
+ *                                       REFUSE  waiting requests end with an error
  *
- * Under the lock; the API is called without it, since it calls wishes. */
+ * Orders and wishes are under the lock. The API is called without the lock, since it calls the
+ * functions for wishes, which take it. */
 #include <string.h>
 
 #include "verbs/serve/models/models_serve.h"
 
-static models_all *heard; /* one in a process, as handlers have the API's context */
+static models_all *heard; /* one in a process: a handler's context is the API */
 
 void models_listen(models_all *v) {
     heard = v;

@@ -1,15 +1,15 @@
-/* models_plan.c: how many bytes each of several models takes, before any is loaded.
+/* models_plan.c: decides how many bytes each of several models takes, before any is loaded.
  *
- * A model is opened and planned alone, in all that the budget has for models: that gives its
- * context and its speed. What it needs are the least bytes in which it is as fast; they are found
- * by bisection, since a plan is never slower in more bytes. models_share gives each model a part of
- * what stays free, which becomes pages. The plan in those bytes is the plan of each load. */
+ * Each model is opened and planned alone, in all bytes that the budget has for models: this plan
+ * gives its context and its speed. Then bisection finds the least bytes in which it is as fast; a
+ * plan with more bytes is never slower. models_share adds to each model a part of the bytes that
+ * stay free, which becomes pages. Each load uses the plan in the resulting bytes. */
 #include <math.h>
 #include <string.h>
 
 #include "verbs/serve/models/models_serve.h"
 
-/* What is as good as the same speed. */
+/* A plan that takes up to this many times as long counts as equally fast. */
 static const double same = 1.05;
 
 static uint64_t live_in(const mnem_ledger *ledger) {
@@ -43,7 +43,6 @@ void models_close(models_one *m) {
     tool_stage_close_beside(&m->served.stage);
 }
 
-/* Model, tokenizer, and what the API has of it; *tables: their bytes. */
 mnem_status models_open(models_one *m, uint64_t *tables) {
     models_all *v = m->of;
     const uint64_t before = live_bytes(v);
@@ -73,7 +72,8 @@ bool models_file_is_new(const models_one *m) {
 
 /* ---- one plan ---- */
 
-/* What isn't counted byte by byte is there once, for all models: of the first plan it is learnt. */
+/* The reserve in this model's plan, for memory that isn't counted byte by byte. All models share
+ * one reserve: a plan that shares it has none. Records the largest reserve of the other plans. */
 static uint64_t reserve_of(models_one *m, const mnem_engine_plan *plan) {
     models_all *v = m->of;
     for (unsigned i = 0; i < plan->lines; i++)
@@ -83,7 +83,7 @@ static uint64_t reserve_of(models_one *m, const mnem_engine_plan *plan) {
     return m->served.stage.options.shares_reserve ? 0 : v->reserve_bytes;
 }
 
-/* In a share of the budget; *own: the bytes of the plan itself. */
+/* Plans in a share of the budget; *own: the bytes of the plan, without the reserve. */
 static mnem_status plan_in(models_one *m, uint64_t share, uint64_t *own) {
     tool_stage *stage = &m->served.stage;
     const uint64_t live = live_in(stage->options.ledger);
@@ -103,7 +103,7 @@ static mnem_kv_choice kv_of(mnem_type type) {
     }
 }
 
-/* As many conversations as fit, fewer than asked for by nobody's number. */
+/* Plans for as many conversations as fit. The number is halved only if the user gave none. */
 static mnem_status plan_alone(models_one *m, uint64_t share, uint64_t *own) {
     int32_t parallel = serve_parallel_first(&m->served);
     mnem_status status;
@@ -119,23 +119,24 @@ static int32_t at_most(int32_t a, int32_t b) {
     return a < b ? a : b;
 }
 
-/* Of recurrent layers: a state for each conversation that runs, and one of earlier positions for
- * each that is kept, since those are what stays of a conversation while the model is unloaded. */
+/* Whether a plan has enough states for recurrent layers: one for each running conversation, and a
+ * snapshot for each sequence, since snapshots are what is kept of a conversation while the model is
+ * unloaded. The plan `as` has all that are useful. */
 static bool has_states(const served_model *s, const mnem_engine_plan *p,
                        const mnem_engine_plan *as) {
     return p->states >= at_most(as->states, s->parallel) &&
            p->snapshots >= at_most(as->snapshots, p->sequences);
 }
 
-/* Whether a plan is as good as another one: a little slower may be worth less memory, but not by
- * reading weights from disk that the other holds. */
+/* Whether a plan is as good as `as`: it may be a little slower to save memory, but must not read
+ * more weights from disk. */
 static bool is_as_good(const served_model *s, const mnem_engine_plan *p,
                        const mnem_engine_plan *as) {
     return p->predicted_seconds <= as->predicted_seconds * same &&
            p->bytes_streamed_per_pass <= as->bytes_streamed_per_pass && has_states(s, p, as);
 }
 
-/* The least share in which the plan is as good as the one that is there; it is in (low, high]. */
+/* The least share, in (low, high], in which the plan is as good as the present one. */
 static uint64_t least_share(models_one *m, uint64_t low, uint64_t high) {
     const mnem_engine_plan whole = m->served.stage.plan;
     const uint64_t near = high / 128 + (64 << 10);
@@ -153,7 +154,8 @@ static uint64_t least_share(models_one *m, uint64_t low, uint64_t high) {
 
 /* ---- before the first load ---- */
 
-/* In all that is free now, which is somewhat more than it may have: least and whole bytes. */
+/* Plans a model in all bytes that are free now, which are slightly more than it can get. Sets its
+ * least and whole bytes. */
 static mnem_status look_at(models_one *m) {
     mnem_engine_options *o = &m->served.stage.options;
     uint64_t own, least;
@@ -165,14 +167,14 @@ static mnem_status look_at(models_one *m) {
     o->context = m->served.stage.plan.context;
     o->kv = kv_of(m->served.stage.plan.kv_type);
     const mnem_engine_plan whole = m->served.stage.plan;
-    (void)plan_in(m, 1, &least); /* refused: it names the least */
+    (void)plan_in(m, 1, &least); /* this plan is refused, and says the least bytes */
     m->least_bytes = m->tables_bytes + least;
     m->served.stage.plan = whole;
     m->whole_bytes = m->tables_bytes + least_share(m, least, own);
     return MNEM_OK;
 }
 
-/* In its bytes: the plan of all its loads, and the exact number. */
+/* Plans a model in the bytes it was given: this is the plan of each load. Sets the exact bytes. */
 static mnem_status settle(models_one *m) {
     uint64_t own;
     mnem_engine_options *o = &m->served.stage.options;
@@ -269,7 +271,7 @@ int models_plan(models_all *v) {
 
 /* ---- a file that was replaced ---- */
 
-/* The most that it could have. */
+/* The room beside the other pinned models. */
 static uint64_t room_of(const models_one *m) {
     const models_all *v = m->of;
     uint64_t room = v->room_bytes;
@@ -281,7 +283,7 @@ static uint64_t room_of(const models_one *m) {
     return room;
 }
 
-/* One that is open. It keeps the bytes that it had, if they are enough. */
+/* Plans an open model again. It keeps its bytes if they are enough. */
 static mnem_status plan_new(models_one *m, uint64_t tables) {
     mnem_engine_options *o = &m->served.stage.options;
     const uint64_t room = room_of(m), had = m->bytes;
@@ -301,7 +303,7 @@ static mnem_status plan_new(models_one *m, uint64_t tables) {
     return MNEM_OK;
 }
 
-/* The plan is made in a ledger of its own: other models may have all bytes now. */
+/* Plans in a separate ledger, since other models may use all bytes now. */
 static mnem_status plan_apart(models_one *m, uint64_t tables) {
     tool_stage *stage = &m->served.stage;
     mnem_ledger *alone;

@@ -1,4 +1,4 @@
-/* models_say.c: what is said of several models: their bytes, and which fit together. */
+/* models_say.c: prints the bytes of several models, and which of them fit together. */
 #include <string.h>
 
 #include "verbs/serve/models/models_serve.h"
@@ -14,7 +14,7 @@ static uint64_t bytes_of(const models_all *v, uint32_t set) {
     return bytes;
 }
 
-/* A set that fits and would not with any other model, with all pinned ones in it. */
+/* Whether the set fits, contains all pinned models, and has no room for another model. */
 static bool is_whole_set(const models_all *v, uint32_t set) {
     const uint64_t bytes = bytes_of(v, set);
     if (!set || bytes > v->room_bytes) return false;
@@ -29,7 +29,7 @@ static bool is_whole_set(const models_all *v, uint32_t set) {
     return true;
 }
 
-/* Of so many models that one may look at all sets; how many there are. */
+/* Finds such sets among up to SETS_OF models, since it tries all sets. Returns their number. */
 static int find_sets(const models_all *v, uint32_t set[SETS_MOST]) {
     int n = 0;
     if (v->list.count > SETS_OF) return 0;
@@ -57,7 +57,7 @@ static void print_set(FILE *file, const models_all *v, uint32_t set) {
 
 /* ---- text ---- */
 
-/* What it can do with its bytes. */
+/* Writes what the model can do in its bytes. */
 static void say_space(const models_one *m, char *text, size_t n) {
     const mnem_engine_plan *p = &m->served.stage.plan;
     const int32_t parallel = m->served.parallel;

@@ -1,9 +1,9 @@
 /* models_serve.c: `mnem serve --models`: one thread that steps the loaded models, and loads others.
  *
- * A turn of the loop: what has ended is unloaded, what is wanted is loaded or makes others leave,
- * what has idled leaves, and each model with something to do makes one step. While weights are read
- * the others step, too.
- * Invariant: the bytes of the loaded models are at most room_bytes, in whatever order clients come.
+ * A turn of the loop unloads the models that have ended, loads wanted models or unloads others to
+ * make room for them, starts to unload models that have idled too long, and makes one step of each
+ * model with work. While weights are read, the loaded models step, too.
+ * Invariant: the bytes of the loaded models are at most room_bytes, for any order of requests.
  */
 #include "verbs/serve/models/models_serve.h"
 
@@ -16,7 +16,7 @@
 
 static models_all all;
 
-/* ---- what is decided: the main thread ---- */
+/* ---- choices: the main thread ---- */
 
 static void leave(models_one *m) {
     m->leaving = true;
@@ -56,7 +56,7 @@ static void load(models_one *m) {
         refuse_failed(m);
 }
 
-/* Where nobody but the main thread asks: whether its requests have ended. */
+/* The numbers of a model for a choice; for the main thread only. */
 static models_fact fact_of(models_one *m) {
     models_all *v = m->of;
     api_model_use use;
@@ -81,14 +81,14 @@ static void never(models_one *m, uint64_t room) {
     refuse_wanted(m, 413, "model_too_large", text);
 }
 
-/* Whether nobody needs to leave for it, since it can't be loaded. One that failed is tried again
- * when its file is another one, or when the machine was what lacked something. */
+/* Whether the model can't be loaded, so that no other model is unloaded for it. A model that failed
+ * is tried again if its file was replaced, or if a cause such as missing memory may have ended. */
 static bool is_hopeless(models_one *m) {
     if (models_file_is_new(m)) return models_look_again(m) != MNEM_OK;
     return m->failed != MNEM_OK && !m->again;
 }
 
-/* Its clients have waited too long. */
+/* Whether its clients have waited for --wait seconds or more. */
 static bool is_overdue(models_one *m) {
     models_all *v = m->of;
     pthread_mutex_lock(&v->lock);
@@ -125,7 +125,8 @@ static models_one *next_wanted(models_all *v, uint64_t seen) {
     return first;
 }
 
-/* Who has waited longest is first; others are loaded before only where nobody has to leave. */
+/* Looks at the wanted models, in the order of their requests. Models are unloaded only for the
+ * first; others are loaded only if there is room, and only while the first isn't overdue. */
 static bool look_at_wanted(models_all *v) {
     uint64_t seen = 0;
     models_one *first = next_wanted(v, 0);
@@ -137,7 +138,7 @@ static bool look_at_wanted(models_all *v) {
     return first != NULL;
 }
 
-/* ---- those that leave ---- */
+/* ---- models that leave ---- */
 
 static bool has_ended(models_one *m) {
     pthread_mutex_lock(&m->of->lock);
@@ -166,7 +167,7 @@ static bool others_want(models_all *v, const models_one *but) {
     return want;
 }
 
-/* Who left for others that have gone meanwhile takes requests again. */
+/* Lets a leaving model take requests again if it is wanted itself. No other model is wanted. */
 static void stay(models_one *m) {
     models_all *v = m->of;
     pthread_mutex_lock(&v->lock);
@@ -181,7 +182,7 @@ static void stay(models_one *m) {
     http_server_wake(v->s->http);
 }
 
-/* Seconds behind its last use; false: it stays. */
+/* Whether the model has been idle for its time limit, or a request asked to unload it. */
 static bool has_idled(models_one *m) {
     models_all *v = m->of;
     pthread_mutex_lock(&v->lock);
@@ -200,7 +201,7 @@ static bool is_timed(models_one *m) {
     return timed;
 }
 
-/* Whether the clock may make somebody leave. */
+/* Makes idle models leave. Returns whether a time limit of any model still runs. */
 static bool look_at_idle(models_all *v) {
     bool timed = false;
     for (int32_t i = 0; i < v->list.count; i++) {
@@ -237,7 +238,7 @@ bool models_step(models_all *v) {
     return any;
 }
 
-/* Under the lock. waits: what is wanted waits for others already. */
+/* Called under the lock. waits: the wanted models already wait for others. */
 static bool has_work(const models_all *v, bool waits) {
     for (int32_t i = 0; i < v->list.count; i++) {
         const models_one *m = &v->model[i];
@@ -248,7 +249,7 @@ static bool has_work(const models_all *v, bool waits) {
     return false;
 }
 
-/* timed: something may be due without anybody's call. */
+/* timed: a time limit may end without a signal, so the wait is limited to TICK. */
 static void wait_for_work(models_all *v, bool timed) {
     enum { TICK = 100 * 1000 * 1000 };
     struct timespec until;
@@ -266,7 +267,7 @@ static void wait_for_work(models_all *v, bool timed) {
     pthread_mutex_unlock(&v->lock);
 }
 
-/* As clients see them, for `mnem top`. */
+/* Shows `mnem top` the models with the states that clients see. */
 static void tell_models(const models_all *v) {
     mnem_monitor_model list[API_MODELS] = {0};
     for (int32_t i = 0; i < v->list.count; i++) {
@@ -428,7 +429,7 @@ static int serve_all(models_all *v) {
     return TOOL_OK;
 }
 
-/* The thread of the connections has ended: nobody else calls the API. */
+/* Call it after the thread of the connections has ended: no other thread calls the API then. */
 static void take_down(models_all *v) {
     serve *s = v->s;
     mnem_ledger *ledger = s->model.stage.ledger;
@@ -437,7 +438,7 @@ static void take_down(models_all *v) {
     while (models_step(v)) {
     }
     http_server_destroy(s->http);
-    api_destroy(s->api); /* first: what is left of requests needs the models */
+    api_destroy(s->api); /* before the models, which unfinished requests still use */
     s->api = NULL;
     for (int32_t i = 0; i < v->list.count && v->model; i++) {
         models_unload(&v->model[i], false);

@@ -1,18 +1,19 @@
-/* models_serve.h: what the files of `mnem serve --models` share.
+/* models_serve.h: shared by the files of `mnem serve --models`.
  *
- *     models_list.c    which models there are
- *     models_choice.c  how many bytes each takes, which ones make room (numbers only)
- *     models_plan.c    each model's bytes, before any is loaded
- *     models_load.c    loading and unloading one, and what stays of it on disk
+ *     models_list.c    reads the list of models
+ *     models_check.c   refuses options that don't apply to several models
+ *     models_choice.c  the bytes of each model, and which ones make room (numbers only)
+ *     models_plan.c    plans each model, before any is loaded
+ *     models_load.c    loads and unloads a model, and keeps its prefix cache on disk
  *     models_say.c     --dry-run, messages
  *     models_orders.c  what the two threads tell each other
- *     models_serve.c   the loop: steps the loaded models, loads what is wanted
+ *     models_serve.c   the loop: steps the loaded models, loads wanted ones
  *
- * Two threads, as with one model: the thread of the connections calls the API, the main thread
- * everything else. What they tell each other is under the lock: orders to the API (models_order)
- * and wishes of clients. Bytes are decided before the first load, so that a model takes the same at
- * each load, and that the sum of the loaded ones is known without asking the ledger, in which the
- * other thread lends and takes back. */
+ * Two threads, as with one model: the thread of the connections calls the API, the main thread does
+ * everything else. Under the lock they exchange orders to the API (models_order) and wishes of
+ * clients. Bytes are decided before the first load. So a model takes the same bytes at each load,
+ * and the sum of the loaded models is known without the ledger, which the other thread changes as
+ * it lends bytes and takes them back. */
 #ifndef MNEM_TOOLS_MNEM_VERBS_SERVE_MODELS_MODELS_SERVE_H
 #define MNEM_TOOLS_MNEM_VERBS_SERVE_MODELS_MODELS_SERVE_H
 
@@ -24,12 +25,12 @@
 
 enum { MODELS_TEXT = 320 };
 
-/* What the thread of the connections is to tell the API of a model. */
+/* The next call of the API about a model, for the thread of the connections. */
 typedef enum models_order {
     MODELS_NOTHING,
     MODELS_BEGIN,
-    MODELS_END,  /* again at each wake, until the API has let it go */
-    MODELS_STAY, /* takes that back */
+    MODELS_END,  /* repeated at each wake and tick, until api_model_end returns true */
+    MODELS_STAY, /* cancels MODELS_END */
     MODELS_REFUSE
 } models_order;
 
@@ -38,35 +39,36 @@ typedef struct models_one {
     int32_t index;
     models_entry *entry;
     tool_session_asked asked;
-    served_model served;         /* its plan is that of every load; */
-    mnem_engine_options options; /* so are these */
-    api_served *api;             /* while it is open */
-    struct stat file;
+    served_model served;         /* its plan is used for each load, */
+    mnem_engine_options options; /* and so are these options */
+    api_served *api;             /* while the model is open */
+    struct stat file;            /* when it was opened last */
 
-    /* Bytes: without any weight on disk or in the least memory; what it takes. */
+    /* least: of any plan; whole: the least in which it is as fast as in all of the room; bytes:
+     * its size while it is loaded; tables: the part of model, tokenizer and API. */
     uint64_t least_bytes, whole_bytes, bytes, tables_bytes;
-    mnem_status failed; /* it can't be loaded, and why */
-    bool again;         /* that may change without another file */
+    mnem_status failed; /* why it can't be loaded; MNEM_OK: it can */
+    bool again;         /* another try may succeed with the same file */
     char failure[MODELS_TEXT];
 
-    /* Its prefix cache while it is unloaded; fd below 0: none. */
+    /* Its prefix cache while it is unloaded; fd -1: none. */
     int cache_fd;
     uint64_t cache_bytes;
     int64_t cache_since;
 
-    /* Of the main thread. */
+    /* Used by the main thread only. */
     bool loaded, leaving;
-    int64_t since; /* it was loaded */
+    int64_t since; /* time of its last load, ms */
     uint64_t loads;
 
     /* Under the lock. */
     models_order order;
-    bool ended; /* the API has let it go */
+    bool ended; /* the API has detached it */
     bool wanted, unwanted;
     bool work;            /* its scheduler has something to do */
     int64_t wanted_since; /* ms */
-    int64_t keep_ms;      /* stays behind its last request; below 0: no limit */
-    bool kept;            /* keep_ms was said by a request */
+    int64_t keep_ms;      /* time it stays loaded after its last request; -1: no limit */
+    bool kept;            /* a request has set keep_ms */
     int refusal_status;
     const char *refusal_code;
     char refusal[MODELS_TEXT];
@@ -76,53 +78,54 @@ typedef struct models_all {
     serve *s;
     models_list list;
     models_one *model;   /* [list.count] */
-    uint64_t room_bytes; /* of all models together */
-    uint64_t next_bytes; /* charged, so that the largest tables can be opened and planned */
+    uint64_t room_bytes; /* for all models together */
+    uint64_t next_bytes; /* charged in advance, so that any model can be opened and planned */
     uint64_t reserve_bytes;
     bool next_charged, reserve_charged;
-    bool begun; /* the API's */
+    bool begun; /* api_begin was called */
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* there is something to do for the main thread */
+    pthread_cond_t changed; /* the main thread has something to do */
 } models_all;
 
-/* Options that one model only has. Exit code, with the message printed. */
+/* Refuses options that apply to one model only. Returns an exit code, and prints the message. */
 int models_check(const serve_options *o);
-/* Exit code of the whole verb. */
+/* Runs the server. Returns the exit code of the verb. */
 int models_serve(serve *s, const tool_args *args);
 
 /* ---- models_orders.c ---- */
-void models_listen(models_all *v); /* before all that follow */
+void models_listen(models_all *v); /* call it before the functions below */
 api_model_calls models_wishes(models_all *v);
 void models_on_wake(void *context);
 void models_on_tick(void *context);
 void models_on_over(void *context);
-/* Of the main thread: what the API is to be told next of a model. */
+/* On the main thread: sets the next order for a model, and wakes the other thread. */
 void models_give(models_one *m, models_order order);
 
 /* ---- models_plan.c ---- */
 /* Opens each model, decides its bytes and plans it. A model that fails stays in the list with its
- * failure. Exit code: whether any can be served. */
+ * failure. Returns an exit code: TOOL_OK if at least one model can be served. */
 int models_plan(models_all *v);
-/* Model, tokenizer, and what the API has of it; *tables: their bytes. close is needed in any
- * case. */
+/* Opens the model, the tokenizer and the API's part; *tables: their bytes. Call close after an
+ * error, too. */
 mnem_status models_open(models_one *m, uint64_t *tables);
 void models_close(models_one *m);
-/* Of a model whose file was replaced, before anybody leaves for it: its bytes and its plan, in what
- * is charged for opening a model. A failure is the model's from then on. */
+/* Decides bytes and plan of a model whose file was replaced, before any model is unloaded for it,
+ * in the bytes that are charged for opening a model. A failure is stored in the model. */
 mnem_status models_look_again(models_one *m);
 bool models_file_is_new(const models_one *m);
 
 /* ---- models_load.c ---- */
-/* Loads a model that there is room for. After an error nothing of it stays. MNEM_BUSY: its file has
- * been replaced since it was planned. */
+/* Loads a model for which there is room. After an error none of its parts stay. MNEM_BUSY: its file
+ * was replaced since it was planned. */
 mnem_status models_load(models_one *m);
-/* Of one that the API has let go. save: its prefix cache is kept, where there is a place. */
+/* Unloads a model that the API has detached. save: its prefix cache is kept if there is a --swap
+ * folder. */
 void models_unload(models_one *m, bool save);
 void models_drop_cache(models_one *m);
-/* Charges what opening and planning a model takes, or gives it back for that. */
+/* Charges the bytes that opening and planning a model takes; releases them, for doing so. */
 mnem_status models_next_charge(models_all *v);
 void models_next_release(models_all *v);
-/* Steps what has work; false: nothing has. */
+/* Makes one step of each model that has work; false: none has. */
 bool models_step(models_all *v);
 
 /* ---- models_say.c ---- */
