@@ -66,6 +66,10 @@ int tool_pre_check(const char *pre);
 /* Creates DRY's breakers from the texts of --dry-sequence-breaker, or the default ones; needs the
  * tokenizer, and comes before the plan. */
 int tool_stage_breakers(tool_stage *stage, const tool_texts *texts);
+/* The same in two steps, for one of several models: the check, once (exit code, message printed);
+ * and the breakers of a model, which prints nothing. */
+int tool_breakers_check(const char *verb, const tool_texts *texts);
+mnem_status tool_breakers_open(tool_stage *stage, const tool_texts *texts);
 void tool_breakers_close(tool_stage *stage);
 /* Refuses a model that only makes embeddings. */
 int tool_stage_needs_text(const tool_stage *stage);

@@ -81,14 +81,15 @@ static uint64_t kept_bytes(const mnem_grammar *grammar, uint64_t state_bytes) {
 
 /* *lent: what a grammar may take while it is made; false: error says why not. */
 static bool borrow(api *a, loan *lent, api_error *error) {
+    pthread_mutex_lock(&a->lending); /* until give_back */
     const uint64_t left = api_reserve_left(&a->templates), part = a->options.template_bytes;
     *lent = (loan){api_reserve_left(&a->grammars), left < part ? left : part};
     if (lent->grammars >= LEAST) {
-        pthread_mutex_lock(&a->lending);
         api_reserve_lend(&a->grammars, lent->grammars);
         api_reserve_lend(&a->templates, lent->renderings);
         return true;
     }
+    pthread_mutex_unlock(&a->lending);
     if (a->jobs && !a->jobs->next)
         return api_refuse(error, 400, NULL,
                           "the server has too little memory for one grammar per answer: ask for "
@@ -366,15 +367,17 @@ static bool make_calls(api *a, const api_model *m, const ask_request *ask, bool 
         fine = try_calls(a, &want, (call_strictness)strictness, limit, &status, error);
         if (fine || error->status || status == MNEM_NO_MEMORY) break;
     }
-    give_back(a, want.lent, limit);
-    if (fine || error->status) return fine;
-    if (status == MNEM_NO_MEMORY) return refuse_busy(error);
     if (!want.named && *want.first) memcpy(want.why, want.first, sizeof want.why);
-    if (status == MNEM_OVER_BUDGET)
+    if (fine || error->status) {
+        /* nothing is refused here */
+    } else if (status == MNEM_NO_MEMORY)
+        refuse_busy(error);
+    else if (status == MNEM_OVER_BUDGET)
         say_wanted(a, (wanted){0}, want.why, want.param, error);
     else
         api_refuse(error, 400, want.param, "%s", want.why);
-    return false;
+    give_back(a, want.lent, limit);
+    return fine;
 }
 
 static bool make_schema(api *a, const api_model *m, const ask_request *ask, api_limit *limit,

@@ -106,16 +106,16 @@ static int check(const serve_options *o) {
     if (o->dry_run && tool_ranks())
         return tool_usage("serve", "--dry-run plans for one process: mnem plan --ranks N plans for "
                                    "several");
+    struct stat info;
+    if (o->slots && (stat(o->slots, &info) != 0 || !S_ISDIR(info.st_mode)))
+        return tool_usage("serve", "--slot-save-path '%s' must be a folder that exists", o->slots);
     if (o->models) return models_check(o);
     if (tool_given(&o->args, "wait"))
         return tool_usage("serve", "--wait applies to several models only: add --models");
-    struct stat info;
     if (o->keep_cache && (!o->swap || (stat(o->swap, &info) == 0 && S_ISDIR(info.st_mode))))
         return tool_usage(
             "serve",
             "--keep-cache needs a swap file with a name: use --swap FILE, not --swap FOLDER");
-    if (o->slots && (stat(o->slots, &info) != 0 || !S_ISDIR(info.st_mode)))
-        return tool_usage("serve", "--slot-save-path '%s' must be a folder that exists", o->slots);
     return TOOL_OK;
 }
 

@@ -189,8 +189,8 @@ void api_want(api *a, api_slot *slot) {
 
 void api_unwant(api *a, api_slot *slot) {
     const api_model_calls *calls = &a->options.model_calls;
-    if (slot->use.state == API_MODEL_LOADED && calls->on_unwant)
-        calls->on_unwant(calls->context, slot->index);
+    const bool there = slot->use.state == API_MODEL_LOADED || slot->use.state == API_MODEL_LOADING;
+    if (there && calls->on_unwant) calls->on_unwant(calls->context, slot->index);
 }
 
 void api_keep(api *a, api_slot *slot, int64_t seconds) {

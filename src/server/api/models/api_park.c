@@ -147,7 +147,7 @@ void api_unpark(api *a, const api_slot *slot) {
 
 static ask_form form_of(const char *path) {
     if (strncmp(path, "/v1/messages", 12) == 0) return ASK_MESSAGES;
-    if (strcmp(path, "/v1/responses") == 0) return ASK_RESPONSES;
+    if (strcmp(path, "/v1/responses") == 0 || strcmp(path, "/responses") == 0) return ASK_RESPONSES;
     return strncmp(path, "/api/", 5) == 0 ? ASK_OLLAMA_CHAT : ASK_CHAT;
 }
 

@@ -360,6 +360,14 @@ static void keep_alive_0_unloads_behind_the_answer(void **state) {
     assert_int_equal(fake.model[2].unwanted, 0); /* it is pinned */
 }
 
+static void a_model_that_is_being_loaded_can_be_unloaded(void **state) {
+    (void)state;
+    assert_int_equal(post("/models/load", "{\"model\":\"second\"}"), 200);
+    assert_int_equal(fake.model[1].unwanted, 0);
+    assert_int_equal(post("/models/unload", "{\"model\":\"second\"}"), 200);
+    assert_int_equal(fake.model[1].unwanted, 1);
+}
+
 static void what_is_known_of_a_model_stays_known(void **state) {
     (void)state;
     assert_int_equal(post("/api/show", "{\"model\":\"first\"}"), 200);
@@ -437,6 +445,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(keep_alive_decides_how_long_a_model_stays, open_fake,
                                         close_fake),
         cmocka_unit_test_setup_teardown(keep_alive_0_unloads_behind_the_answer, open_fake,
+                                        close_fake),
+        cmocka_unit_test_setup_teardown(a_model_that_is_being_loaded_can_be_unloaded, open_fake,
                                         close_fake),
         cmocka_unit_test_setup_teardown(what_is_known_of_a_model_stays_known, open_fake,
                                         close_fake),

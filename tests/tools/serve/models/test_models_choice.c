@@ -43,7 +43,7 @@ static bool is_idle(const models_fact *f) {
 }
 
 static bool may_go(const models_fact *f) {
-    return f->loaded && !f->pinned && !f->leaving;
+    return f->loaded && !f->pinned && !f->leaving && !f->begins;
 }
 
 /* Loaded ones fit, as they do in a server; equal: all have the same bytes. */
@@ -59,12 +59,13 @@ static moment draw(bool equal) {
         f->pinned = fits && random_below(6) == 0;
         f->loaded = f->pinned || (fits && random_below(3) > 0);
         f->busy = f->loaded && random_below(2) == 0;
-        f->leaving = f->loaded && !f->pinned && random_below(5) == 0;
+        f->begins = f->busy && random_below(4) == 0;
+        f->leaving = f->loaded && !f->pinned && !f->begins && random_below(5) == 0;
         if (f->loaded) left -= f->bytes;
     }
     m.wanted = (int)random_below((uint64_t)m.count);
     models_fact *w = &m.fact[m.wanted];
-    w->loaded = w->busy = w->leaving = w->pinned = false;
+    w->loaded = w->busy = w->leaving = w->pinned = w->begins = false;
     m.overdue = random_below(2) == 0;
     return m;
 }
@@ -137,6 +138,7 @@ static void nobody_waits_for_ever(void **state) {
             for (int i = 0; i < m.count; i++) {
                 models_fact *f = &m.fact[i];
                 if (c.who >> i & 1) f->leaving = true;
+                f->begins = false;
                 if (f->leaving && random_below(2) == 0) f->busy = false; /* takes no new requests */
                 if (!f->leaving && f->loaded) f->busy = true;            /* others ask it again */
                 if (f->leaving && !f->busy) f->loaded = f->leaving = false;

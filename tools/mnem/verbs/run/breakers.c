@@ -40,22 +40,29 @@ static bool unescape(const char *text, char out[ROOM]) {
     return true;
 }
 
-static int fill(tool_stage *stage, const char *const *texts, int32_t count) {
+static mnem_status fill(tool_stage *stage, const char *const *texts, int32_t count) {
     const int32_t capacity = mnem_dry_breakers_size(texts, count);
     const uint64_t bytes = (uint64_t)capacity * sizeof(int32_t);
     mnem_status status = mnem_ledger_charge(stage->ledger, MNEM_KIND_HOST, "sampler", bytes);
-    if (status != MNEM_OK) return tool_fail(status);
+    if (status != MNEM_OK) return status;
     stage->breakers.bytes = bytes;
     stage->breakers.words = calloc(capacity > 0 ? (size_t)capacity : 1, sizeof(int32_t));
-    if (!stage->breakers.words)
-        return tool_failed(
-            "out of memory for the %d texts of --dry-sequence-breaker: end other programs", count);
-    status = mnem_dry_breakers_init(stage->tokenizer, texts, count, stage->breakers.words, capacity,
-                                    &stage->breakers.of);
-    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
+    if (!stage->breakers.words) return MNEM_NO_MEMORY;
+    return mnem_dry_breakers_init(stage->tokenizer, texts, count, stage->breakers.words, capacity,
+                                  &stage->breakers.of);
 }
 
-int tool_stage_breakers(tool_stage *stage, const tool_texts *texts) {
+int tool_breakers_check(const char *verb, const tool_texts *texts) {
+    char text[ROOM];
+    for (int i = 0; i < texts->count; i++)
+        if (!unescape(texts->text[i], text))
+            return tool_usage(
+                verb, "--dry-sequence-breaker takes texts of at most %d bytes; \"%s\" has more",
+                MNEM_DRY_BREAKER_BYTES, texts->text[i]);
+    return TOOL_OK;
+}
+
+mnem_status tool_breakers_open(tool_stage *stage, const tool_texts *texts) {
     char text[MNEM_DRY_BREAKERS][ROOM];
     const char *pointer[MNEM_DRY_BREAKERS];
     int32_t count = 0;
@@ -64,15 +71,21 @@ int tool_stage_breakers(tool_stage *stage, const tool_texts *texts) {
             count = 0;
             continue;
         }
-        if (!unescape(texts->text[i], text[count]))
-            return tool_usage(
-                stage->args->verb->name,
-                "--dry-sequence-breaker takes texts of at most %d bytes; \"%s\" has more",
-                MNEM_DRY_BREAKER_BYTES, texts->text[i]);
+        if (!unescape(texts->text[i], text[count])) continue; /* checked before */
         pointer[count] = text[count];
         count++;
     }
     return fill(stage, texts->count ? pointer : NULL, count);
+}
+
+int tool_stage_breakers(tool_stage *stage, const tool_texts *texts) {
+    const int code = tool_breakers_check(stage->args->verb->name, texts);
+    if (code != TOOL_OK) return code;
+    const mnem_status status = tool_breakers_open(stage, texts);
+    if (status == MNEM_NO_MEMORY)
+        return tool_failed(
+            "out of memory for the texts of --dry-sequence-breaker: end other programs");
+    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
 void tool_breakers_close(tool_stage *stage) {

@@ -27,5 +27,5 @@ int models_check(const serve_options *o) {
     if (o->swap && (stat(o->swap, &info) != 0 || !S_ISDIR(info.st_mode)))
         return tool_usage("serve", "with --models, --swap takes a FOLDER that exists, not \"%s\"",
                           o->swap);
-    return TOOL_OK;
+    return tool_breakers_check("serve", &o->breakers);
 }

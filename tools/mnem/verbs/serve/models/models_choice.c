@@ -28,7 +28,7 @@ static uint64_t bytes_less(uint64_t a, uint64_t b) {
 }
 
 static bool can_leave(const models_fact *f, bool overdue) {
-    return f->loaded && !f->pinned && !f->leaving && (overdue || !f->busy);
+    return f->loaded && !f->pinned && !f->leaving && !f->begins && (overdue || !f->busy);
 }
 
 /* The least recently used model outside the set, idle models before busy ones; -1: none. */

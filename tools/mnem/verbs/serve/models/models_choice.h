@@ -15,6 +15,7 @@ typedef struct models_fact {
     uint64_t bytes; /* its size while it is loaded */
     int64_t used;   /* time of its last use */
     bool loaded, busy;
+    bool begins;  /* it is loaded, and its waiting requests are about to start: it can't leave */
     bool pinned;  /* it is never unloaded; its bytes are reserved even while it isn't loaded */
     bool leaving; /* it is unloaded as soon as it isn't busy */
 } models_fact;

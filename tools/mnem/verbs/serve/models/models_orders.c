@@ -144,7 +144,7 @@ void models_give(models_one *m, models_order what) {
     pthread_mutex_lock(&v->lock);
     m->order = what;
     if (what == MODELS_BEGIN || what == MODELS_REFUSE) m->wanted = false;
-    if (what == MODELS_BEGIN) m->unwanted = m->kept = m->ended = false;
+    if (what == MODELS_BEGIN) m->kept = m->ended = false;
     pthread_mutex_unlock(&v->lock);
     http_server_wake(v->s->http);
 }

@@ -40,6 +40,7 @@ static mnem_status fail(models_one *m, mnem_status status) {
 void models_close(models_one *m) {
     api_served_close(m->api);
     m->api = NULL;
+    tool_breakers_close(&m->served.stage);
     tool_stage_close_beside(&m->served.stage);
 }
 
@@ -50,12 +51,14 @@ mnem_status models_open(models_one *m, uint64_t *tables) {
     if (stat(m->entry->path, &m->file) != 0) memset(&m->file, 0, sizeof m->file);
     mnem_status status =
         tool_stage_open_beside(&v->s->model.stage, &m->asked, m->entry->path, &m->served.stage);
+    if (status == MNEM_OK) status = tool_breakers_open(&m->served.stage, &o->breakers);
     if (status == MNEM_OK) {
-        const api_served_options options = {.model = m->served.stage.model,
-                                            .tokenizer = m->served.stage.tokenizer,
-                                            .template_args = o->template.arguments,
-                                            .sampler = o->sampling,
-                                            .pooling = (mnem_pooling)o->pooling};
+        api_served_options options = {.model = m->served.stage.model,
+                                      .tokenizer = m->served.stage.tokenizer,
+                                      .template_args = o->template.arguments,
+                                      .sampler = o->sampling,
+                                      .pooling = (mnem_pooling)o->pooling};
+        options.sampler.dry_breakers = m->served.stage.breakers.of;
         status = api_served_open(&options, &m->api);
     }
     *tables = live_bytes(v) - before;
@@ -202,6 +205,7 @@ static mnem_status settle(models_one *m) {
         api_model_know(m->of->s->api, m->index, m->api, m->served.stage.plan.context,
                        m->least_bytes, m->bytes);
     m->options = *o;
+    m->planned = status == MNEM_OK;
     models_close(m);
     return status;
 }
@@ -326,6 +330,7 @@ mnem_status models_look_again(models_one *m) {
     models_next_release(v);
     mnem_status status = models_open(m, &tables);
     if (status == MNEM_OK) status = plan_apart(m, tables);
+    m->planned = status == MNEM_OK;
     m->failed = MNEM_OK;
     if (status != MNEM_OK) fail(m, status);
     models_close(m);

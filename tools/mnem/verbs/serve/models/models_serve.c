@@ -68,6 +68,7 @@ static models_fact fact_of(models_one *m) {
                          .used = use.last_ms > m->since ? use.last_ms : m->since,
                          .loaded = m->loaded,
                          .busy = m->loaded && (begins || use.requests > 0),
+                         .begins = m->loaded && begins,
                          .pinned = m->entry->pin && m->failed == MNEM_OK,
                          .leaving = m->leaving};
 }
@@ -84,7 +85,7 @@ static void never(models_one *m, uint64_t room) {
 /* Whether the model can't be loaded, so that no other model is unloaded for it. A model that failed
  * is tried again if its file was replaced, or if a cause such as missing memory may have ended. */
 static bool is_hopeless(models_one *m) {
-    if (models_file_is_new(m)) return models_look_again(m) != MNEM_OK;
+    if (models_file_is_new(m) || (!m->planned && m->again)) return models_look_again(m) != MNEM_OK;
     return m->failed != MNEM_OK && !m->again;
 }
 
@@ -167,15 +168,15 @@ static bool others_want(models_all *v, const models_one *but) {
     return want;
 }
 
-/* Lets a leaving model take requests again if it is wanted itself. No other model is wanted. */
+/* Lets a leaving model take requests again if requests wait for it. No other model is wanted. If it
+ * is wanted already, the API has detached it. */
 static void stay(models_one *m) {
     models_all *v = m->of;
+    api_model_use use;
+    api_model_use_get(v->s->api, m->index, &use);
     pthread_mutex_lock(&v->lock);
-    const bool stays = !m->ended && m->order == MODELS_END && m->wanted;
-    if (stays) {
-        m->order = MODELS_STAY;
-        m->wanted = false;
-    }
+    const bool stays = !m->ended && m->order == MODELS_END && !m->wanted && use.waiting > 0;
+    if (stays) m->order = MODELS_STAY;
     pthread_mutex_unlock(&v->lock);
     if (!stays) return;
     m->leaving = false;
@@ -313,7 +314,9 @@ static int load_pinned(models_all *v) {
         if (m->failed != MNEM_OK)
             return tool_failed("%s is pinned, and can't be loaded: %s", m->entry->name, m->failure);
         say(m, "loading");
-        if (models_load(m) != MNEM_OK)
+        const mnem_status status = models_load(m);
+        if (atomic_load(&v->s->over)) return TOOL_INTERRUPTED;
+        if (status != MNEM_OK)
             return tool_failed("%s is pinned, and can't be loaded: %s", m->entry->name, m->failure);
         models_give(m, MODELS_BEGIN);
     }

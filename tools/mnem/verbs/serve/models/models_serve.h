@@ -48,6 +48,7 @@ typedef struct models_one {
      * its size while it is loaded; tables: the part of model, tokenizer and API. */
     uint64_t least_bytes, whole_bytes, bytes, tables_bytes;
     mnem_status failed; /* why it can't be loaded; MNEM_OK: it can */
+    bool planned;       /* options and bytes are those of the file */
     bool again;         /* another try may succeed with the same file */
     char failure[MODELS_TEXT];
 
