@@ -126,14 +126,14 @@ void mnem__sequence_doubt(mnem_sequence *sequence, int32_t ready);
 
 /* ---- engine_adapters.c ---- */
 
-/* The scales of a sequence, and those of new ones, [adapters]. */
+/* The scales of a sequence, and those of a new sequence, [adapters]. */
 float *mnem__sequence_scales(const mnem_sequence *sequence);
 const float *mnem__engine_scales(const mnem_engine *engine);
-/* Without a check; the sequence is empty. */
+/* Sets the scales of an empty sequence, without a check. */
 void mnem__sequence_scales_copy(mnem_sequence *sequence, const float *scales);
 /* MNEM_INVALID: a scale isn't finite. scales may be NULL. */
 mnem_status mnem__adapters_check(const mnem_engine *engine, const float *scales);
-/* A number that differs between scales that differ; 0 for an engine without adapters. */
+/* A checksum of the scales; 0 for an engine without adapters. */
 uint64_t mnem__adapters_choice(const mnem_engine *engine, const float *scales);
 
 /* MNEM_UNSUPPORTED: the engine's model or ranks lack a feature (mnem/supports.h). */

@@ -3,9 +3,10 @@
  *     header | a row for each beginning: tree, place, parent, from; a scale for each adapter
  *            | saves (saved.h), one by one
  *
- * Idea: what two beginnings share is written once: a save begins behind the pages that an earlier
- * row's sequence has too, and is loaded behind a fork of that. The header is written last, so half
- * a file is no file. Sums are the saves' own and the rows'; ids are looked at as those of requests.
+ * Idea: pages that two beginnings share are written once: a save begins after the pages that an
+ * earlier row's sequence has, too, and is loaded after a fork of that sequence. The header is
+ * written last, so an incomplete file is refused. The saves and the rows have checksums; ids are
+ * checked as those of requests are.
  * Cost: the pages' bytes, once. */
 #include <string.h>
 
@@ -118,7 +119,7 @@ static mnem_status write_row(const mnem_scheduler *s, uint64_t index, const row 
     return mnem__saved_write(fd, row_at(s, index) + sizeof *r, scales, scales_bytes(s));
 }
 
-/* The first count lanes of the order. */
+/* Saves the first count lanes of the order. */
 static mnem_status save_lanes(mnem_scheduler *s, int32_t count, int fd, uint64_t bytes_most,
                               uint64_t *file_end) {
     mnem__checksum sum;
@@ -165,7 +166,7 @@ static mnem_status bad(const char *what) {
     return mnem__fail(MNEM_BAD_FILE, "serve: %s", what);
 }
 
-/* Adds the scales of a row, a few at a time. */
+/* Adds the scales of a row to the checksum, a few at a time. */
 static mnem_status add_scales(const mnem_scheduler *s, int fd, uint64_t index,
                               mnem__checksum *sum) {
     const uint64_t at = row_at(s, index) + sizeof(row), all = scales_bytes(s);
@@ -219,7 +220,7 @@ static mnem_status read_ids(const mnem_scheduler *s, const mnem_saved *saved, mn
     return MNEM_OK;
 }
 
-/* The save behind what the lane's sequence has of the parent. */
+/* Loads the save into the lane's sequence, after the part that it shares with the parent. */
 static mnem_status fill_lane(mnem_scheduler *s, const row *r, const mnem_saved *saved,
                              mnem__lane *lane) {
     const mnem__lane *parent = r->parent < 0 ? NULL : s->order[r->parent];
@@ -240,7 +241,7 @@ static mnem_status fill_lane(mnem_scheduler *s, const row *r, const mnem_saved *
     return mnem_sequence_load(lane->sequence, saved, r->length);
 }
 
-/* The lane's sequence, which begins as the parent does, with the row's adapters; then the rest. */
+/* Opens the lane's sequence as a fork of the parent, or with the row's scales; loads the rest. */
 static mnem_status open_lane(mnem_scheduler *s, int fd, uint64_t index, const row *r,
                              mnem__lane *lane) {
     const mnem__lane *parent = r->parent < 0 ? NULL : s->order[r->parent];
@@ -292,7 +293,8 @@ mnem_status mnem_scheduler_cache_load(mnem_scheduler *s, int fd) {
 
 /* ---- one conversation ---- */
 
-/* The cached lane that has most of these tokens; NULL: none has enough of them. */
+/* The cached lane with the longest common beginning with these tokens; NULL: all are shorter than
+ * MNEM__PREFIX_LEAST. */
 static mnem__lane *lane_of(mnem_scheduler *s, uint64_t tree, const int32_t *ids, int32_t count) {
     mnem__lane *best = NULL;
     int32_t most = MNEM__PREFIX_LEAST - 1;

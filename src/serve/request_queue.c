@@ -181,7 +181,7 @@ static int32_t most_tokens(const mnem_scheduler *s, const mnem_request *q) {
     return q->tokens > 0 ? mnem__min_i32(q->tokens, left) : left;
 }
 
-/* Pages of one choice of adapters are of no use for another one. */
+/* The tree of a request and its adapters' scales: pages are shared only if both are equal. */
 static uint64_t tree_of(const mnem_scheduler *s, const mnem_request *q) {
     const float *scales = q->adapter_scales;
     if (mnem_engine_adapter_count(s->engine) == 0) return q->tree;

@@ -63,8 +63,8 @@ void open_metrics_family(open_metrics *m, const char *prefix, const char *name,
                   help);
 }
 
-/* All of a sample that stands before its number: the name with a suffix, and labels, with le as the
- * last one where that isn't NULL. */
+/* Writes a sample up to its number: the name with a suffix, and the labels; le is the last label if
+ * it isn't NULL. */
 static void put_named(open_metrics *m, const char *suffix, const open_metrics_label *labels,
                       const char *le) {
     const char *before = "{";

@@ -53,7 +53,8 @@ static mnem_status another_model(void) {
                                     "adapter; use those with which it was saved");
 }
 
-/* Whether a save may be of this choice. */
+/* Whether a save with this choice of adapters can be loaded: into a sequence with these scales or,
+ * if scales is NULL, into one with those of the options or of any open sequence. */
 static bool is_choice(const mnem_engine *e, const float *scales, uint64_t choice) {
     if (!e->adapters) return choice == 0;
     if (scales) return choice == mnem__adapters_choice(e, scales);

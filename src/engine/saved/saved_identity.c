@@ -68,7 +68,7 @@ static mnem_status add_model(mnem__checksum *sum, const mnem_model *model, bool 
     return MNEM_OK;
 }
 
-/* Scales are a sequence's. */
+/* Adds the adapters' files. Scales aren't part of the identity, since each sequence has its own. */
 static mnem_status add_adapters(mnem__checksum *sum, const mnem__adapter_set *set, bool *bf16) {
     for (int32_t i = 0; set && i < set->adapters; i++)
         MNEM__TRY(add_model(sum, set->file[i], bf16));

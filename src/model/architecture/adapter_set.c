@@ -1,12 +1,13 @@
 /* adapter_set.c: low-rank adapters beside a model's matrices.
  *
- * Idea: a matrix's adapters are two operators behind its own product: A x of all that a row uses,
- * then B of that, added to what the product wrote. Nothing else of a program knows of adapters.
- * Invariant: the model's weights stay as they are in every type and budget, and a row without
- * adapters is not touched, so a set of scale 0 changes no bit; the additions of a row are in the
- * order of the adapters, whatever shares its pass.
+ * Idea: the adapters of a matrix are two operators after its own product: A x for all adapters that
+ * a row uses, then B times that, added to the product's output. No other part of a program depends
+ * on adapters.
+ * Invariant: the model's weights don't change, in any type or budget. A row without adapters isn't
+ * changed, so a set with scales of 0 changes no bit. A row's additions are in the order of the
+ * adapters, for any other rows of the pass.
  * Cost: rank (k + rows) multiply-adds for each token, matrix and adapter that it uses; the packed
- * matrices, always resident, and 16 raw rows beside them that only loading uses. */
+ * matrices, always resident, and 16 raw rows in addition, which only loading uses. */
 #include "model/architecture/adapter_set.h"
 
 #include <math.h>
@@ -122,7 +123,7 @@ static void count_use(mnem__adapter_set *set, const mnem__transformer_map *map) 
     set->used_bytes = given.bytes;
 }
 
-/* Matrix by matrix, of each the adapters in their order; pairs [adapters][tensors]. */
+/* Adds all products, ordered by matrix and then by adapter; pairs [adapters][tensors]. */
 static mnem_status add_all(mnem__adapter_set *set, const mnem__transformer_map *map,
                            const mnem__adapter_pair *pairs, uint32_t tensors) {
     for (uint32_t t = 0; t < tensors; t++)
@@ -255,7 +256,7 @@ bool mnem__adapter_set_has(const mnem__adapter_set *set, int32_t handle) {
     return false;
 }
 
-/* Its products; returns how many. */
+/* Finds the products of a matrix, and returns their number. */
 static int32_t products_of(const mnem__adapter_set *set, int32_t handle, int32_t *first,
                            int64_t *ranks) {
     int32_t count = 0;

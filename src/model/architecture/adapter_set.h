@@ -6,8 +6,8 @@
  *     └──► A ──► [T, ranks] ─► B ──┘ +            A, B: packed in one small block, in the file's
  *                 times scale                     types
  *
- * Each adapter of each matrix is a product. Those of one matrix are contiguous, in the order of the
- * adapters, and two operators of the program compute them all (LOW_RANK and LOW_RANK_ADD): each
+ * Each adapter of each matrix is a product. The products of a matrix are contiguous, in the order
+ * of the adapters. Two operators of the program compute them (LOW_RANK and LOW_RANK_ADD): for each
  * row only those whose adapters its sequence uses. */
 #ifndef MNEM_SRC_MODEL_ARCHITECTURE_ADAPTER_SET_H
 #define MNEM_SRC_MODEL_ARCHITECTURE_ADAPTER_SET_H
@@ -31,14 +31,14 @@ typedef struct mnem__adapter_product {
 } mnem__adapter_product;
 
 struct mnem__adapter_set {
-    int32_t adapters;        /* all that were given */
+    int32_t adapters;        /* number of adapters in the options */
     const mnem_model **file; /* [adapters] */
-    float *scale;            /* [adapters]: as given; those of a sequence that chooses none */
+    float *scale;            /* [adapters]: of the options, and of a new sequence */
     int32_t count;           /* of products */
     uint64_t packed_bytes;
-    uint64_t block_bytes;           /* with 16 raw rows behind the packed matrices, for loading */
-    double body_macs, head_macs;    /* per token that uses all that were given a scale; where none
-                                    was, per token that uses the largest */
+    uint64_t block_bytes;           /* with 16 raw rows after the packed matrices, for loading */
+    double body_macs, head_macs;    /* per token that uses all adapters with a scale other than 0 in
+                                    the options; if there are none, per token with the largest */
     double used_bytes;              /* of the packed matrices that such a token reads */
     uint64_t host_bytes;            /* of the set */
     mnem__adapter_product *product; /* [count], by matrix */

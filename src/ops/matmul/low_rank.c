@@ -267,7 +267,8 @@ static void multiply_rows(const low_job *j, const mnem_low_rank *p, const mnem_l
     }
 }
 
-/* Computes a product whose A is stored as rows: for each up to SOME rows of the batch all blocks. */
+/* Computes a product whose A is stored as rows: all blocks for up to SOME rows of the batch at a
+ * time. */
 static void multiply_some(const low_job *j, const mnem_low_rank *p, share *s) {
     const int64_t blocks = blocks_of(j->desc, p);
     some_rows some = {.count = 0};

@@ -46,7 +46,8 @@ uint64_t api_reserve_left(const api_reserve *r) {
     return r->bytes - r->bytes_lent;
 }
 
-/* What the thread took before: others may load a model meanwhile. */
+/* Returns the thread's bytes of the heap before, for api_prompt_end; only this thread's, since
+ * another one may load a model meanwhile. */
 int64_t api_prompt_begin(api *a) {
     pthread_mutex_lock(&a->lending);
     api_prompt_refill(a);
@@ -80,7 +81,7 @@ static void reserve_refill(api_reserve *r) {
         r->bytes = r->bytes_whole;
 }
 
-/* Under the lock. Of one model nobody takes what a reserve lost. */
+/* Call it under `lending`. A server with one model needs no refill: its model is never unloaded. */
 void api_prompt_refill(api *a) {
     if (!api_has_several(a)) return;
     reserve_refill(&a->templates);

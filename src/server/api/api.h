@@ -41,10 +41,10 @@ typedef struct api_options {
     /* Called on the server's thread before tokens and ends are sent after a wake; NULL: no call. */
     void (*on_wake)(void *context);
     void *wake_context;
-    /* Several models, none of them loaded yet; model, tokenizer and what is of one model (name,
-     * template, sampler, pooling) aren't looked at then. Borrowed until api_create returns. */
+    /* Several models, none of them loaded yet. Then the fields for one model (model, tokenizer,
+     * name, template, sampler, pooling) are ignored. Borrowed until api_create returns. */
     const api_listing *models;
-    int32_t model_count; /* 0: one model, of the fields above */
+    int32_t model_count; /* 0: one model, given by the fields above */
     api_model_calls model_calls;
     int32_t waiting_most;    /* requests that wait for models to be loaded (32) */
     mnem_pooling pooling;    /* of embeddings; 0: as in the model file */
@@ -57,8 +57,8 @@ typedef struct api_options {
 
 /* Charges the memory of requests; statuses of mnem_template_open and the ledger. */
 mnem_status api_create(const api_options *options, api **made);
-/* After the server: of one model behind its scheduler, of several before their schedulers and
- * api_served_close. NULL is fine. */
+/* Call it after the server is destroyed: for one model after its scheduler is, for several models
+ * before their schedulers are and before api_served_close. Accepts NULL. */
 void api_destroy(api *made);
 
 /* The token that the template puts behind answers, for the scheduler's `ends`; -1: none. */
@@ -71,7 +71,7 @@ http_handler api_handler(api *made);
  * the next call. */
 const char *api_unknown_path(const char *path);
 /* What answers come from, once it is there: requests are 503 before. context: tokens of a
- * conversation. Of several models: scheduler NULL, and requests are taken from now on. */
+ * conversation. With several models, scheduler is NULL, and requests are taken from now on. */
 void api_begin(api *made, http_server *server, mnem_scheduler *scheduler, int32_t context);
 /* Refuses new requests; running ones are completed. */
 void api_drain(api *made);

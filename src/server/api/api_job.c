@@ -248,7 +248,8 @@ static void go_on_answer(api_job *job, api_answer *answer, api_error *error) {
         tell_end(choice, how);
 }
 
-/* Its answers have ended: the model may go before its client has read all. */
+/* Stops using the model, since all answers have ended: so it can be unloaded before the client has
+ * read them. */
 static void let_go(api_job *job) {
     if (!job->served) return;
     for (int32_t i = 0; i < job->answers; i++) api_limit_drop(job->api, &job->answer[i].limit);

@@ -67,15 +67,16 @@ static void add_histogram(mnem_histogram *sum, const mnem_histogram *h) {
 /* ---- one number of each model ---- */
 
 enum { LABELS = 4 };
-/* What is written, and of which models: a sample has the label "model" where there are several. */
+/* The output and the prefix of names. A server with several models adds the label "model" to each
+ * sample. */
 typedef struct writer {
     const api *a;
     open_metrics *out;
     const char *prefix;
 } writer;
 
-/* Of a model since the server's start: its schedulers before, and the one of now. false: it isn't
- * loaded, so what is true now isn't. */
+/* The counts of a model since the server's start, over its earlier schedulers and the present one.
+ * false: it isn't loaded, so it has no gauges. */
 static bool stats_of(const api_slot *slot, mnem_scheduler_stats *stats) {
     const mnem_scheduler *scheduler = slot->served ? slot->served->scheduler : NULL;
     *stats = (mnem_scheduler_stats){0};
@@ -84,7 +85,7 @@ static bool stats_of(const api_slot *slot, mnem_scheduler_stats *stats) {
     return scheduler != NULL;
 }
 
-/* Of many models most may never be loaded: they have no samples. */
+/* Whether a model has samples: one of several models has none before its first load. */
 static bool has_numbers(const writer *w, const api_slot *slot) {
     return !api_has_several(w->a) || slot->loads > 0;
 }
@@ -325,7 +326,7 @@ static void put_process(const api *a, open_metrics *out) {
               seen > peak ? seen - peak : 0, out);
 }
 
-/* Whether there are numbers of now. */
+/* Whether any model has gauges. */
 static bool any_loaded(const api *a) {
     for (int32_t i = 0; i < a->slots; i++)
         if (a->slot[i].served && a->slot[i].served->scheduler) return true;

@@ -39,7 +39,7 @@ void api_on_version(void *context, http_exchange *exchange, const http_request *
 
 /* ---- lists of models ---- */
 
-/* What a prompt may have. */
+/* Limit of a prompt in tokens. */
 static int32_t context_of(const api_slot *slot) {
     if (slot->served) return slot->served->model.context;
     return slot->listing.context ? slot->listing.context : slot->listing.known.context;
@@ -68,7 +68,7 @@ static void put_names(const api_slot *slot, api_text *text) {
     tell_put_tagged(text, slot->listing.name);
 }
 
-/* Of a file that wasn't read yet: a digest of what the list says of it. */
+/* The digest of a file that wasn't read yet: of its data in the list, such as path and size. */
 static void put_digest(const api_slot *slot, api_text *text) {
     char digest[SHA256_TEXT];
     sha256 d;
@@ -125,7 +125,7 @@ void api_on_tags(void *context, http_exchange *exchange, const http_request *req
     api_answer_text(a, exchange, 200, type_json, &text);
 }
 
-/* Where nobody knows when it ends: a day that is far away. */
+/* Writes when the model will be unloaded; a day far in the future if there is no limit. */
 static void put_expiry(const api *a, const api_slot *slot, api_text *text) {
     const int64_t idle = slot->keep_seconds ? slot->keep_seconds : slot->listing.idle_seconds;
     struct timespec now;
@@ -189,8 +189,8 @@ static void put_value(const mnem_value *value, api_text *text) {
     }
 }
 
-/* Clients take "ARCHITECTURE.context_length" for what a prompt may have: here that is the server's,
- * whatever the model was trained for. */
+/* Clients use "ARCHITECTURE.context_length" as the limit of a prompt: so the server's context is
+ * written, instead of the one that the model was trained for. */
 static void put_key_value(const api_served *s, const char *key, const mnem_value *value,
                           api_text *text) {
     static const char context[] = ".context_length";
@@ -238,7 +238,7 @@ static void put_license(const api_served *s, api_text *text) {
     api_quote(text, value.text.bytes, value.text.length);
 }
 
-/* Editors look for Ollama's ".Suffix" before they send one: a comment of Jinja names it. */
+/* Editors send a suffix only if the template has Ollama's ".Suffix": a Jinja comment has it. */
 static void put_template(const api_known *k, mnem_text template, api_text *text) {
     api_say(text, ",\"template\":\"");
     if (k->fills) api_say(text, "{# .Suffix #}");
@@ -264,7 +264,7 @@ static void put_model(const api_slot *slot, api_text *text) {
     api_say(text, "}");
 }
 
-/* Of one that isn't loaded: what clients choose models by. */
+/* Writes what is known about an unloaded model, by which clients choose models. */
 static void put_known(const api_slot *slot, api_text *text) {
     const api_known *k = &slot->listing.known;
     api_say(text, "{");
@@ -286,7 +286,7 @@ static void put_known(const api_slot *slot, api_text *text) {
     api_say(text, "}");
 }
 
-/* "name" is what "model" was called before. A model of which nothing is known is loaded first. */
+/* "name" is the older name of "model". A model about which nothing is known is loaded first. */
 static bool read_name(api *a, const json_t *root, const api_call *call, api_slot **slot,
                       api_error *error) {
     const char *name = NULL;
@@ -358,7 +358,7 @@ void api_on_write(void *context, http_exchange *exchange, const http_request *re
     api_answer_error(context, exchange, &error, API_OLLAMA);
 }
 
-/* Does it ask for a model that is here? Then there is nothing to write. */
+/* Whether the request names a model that the server has, so that nothing must be downloaded. */
 static bool is_here(api *a, const http_request *request) {
     api_error error = {0};
     api_json json = {0};
@@ -371,7 +371,7 @@ static bool is_here(api *a, const http_request *request) {
     return is;
 }
 
-/* One line, which is a stream too. */
+/* The answer is one line, which is valid as a stream, too. */
 void api_on_pull(void *context, http_exchange *exchange, const http_request *request) {
     static const char done[] = "{\"status\":\"success\"}\n";
     if (is_here(context, request))

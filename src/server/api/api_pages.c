@@ -36,7 +36,7 @@ void api_on_ready(void *context, http_exchange *exchange, const http_request *re
 
 /* ---- settings ---- */
 
-/* The loaded model that the query names; NULL: it is answered, or waits for the model. */
+/* The loaded model that the query names. NULL: the request was answered, or waits for the model. */
 static const api_served *served_of(api *a, http_exchange *exchange, const http_request *request) {
     api_error error = {0};
     api_slot *slot;
@@ -45,14 +45,14 @@ static const api_served *served_of(api *a, http_exchange *exchange, const http_r
     return NULL;
 }
 
-/* Which model is meant, where there are several. */
+/* Whether it is clear which model the request means. */
 static bool names_one(const api *a, const http_request *request) {
     char name[API_MODEL_NAME + 8];
     return !api_has_several(a) || a->slots == 1 ||
            api_query_get(request->query, "model", name, sizeof name);
 }
 
-/* Of no model: what holds for all, as the router of llama.cpp's server has it. */
+/* Writes the values that all models share, in the form of the router of llama.cpp's server. */
 static void put_router(const api *a, api_text *text) {
     mnem_ledger_info ledger;
     mnem_ledger_info_get(a->options.ledger, &ledger);
@@ -139,7 +139,7 @@ void api_on_tokenizer(void *context, http_exchange *exchange, const http_request
     api_answer_text(a, exchange, 200, type_json, &text);
 }
 
-/* Those of a model; how many before them are there. */
+/* Writes the slots of a model. before: number of slots that were written already. */
 static int32_t put_slots(const api *a, const api_served *s, int32_t before, api_text *text) {
     enum { SLOTS = 64 };
     static const char *const states[] = {"free", "prompt", "generating", "cached", "swapping"};
@@ -166,7 +166,8 @@ static int32_t put_slots(const api *a, const api_served *s, int32_t before, api_
     return before + n;
 }
 
-/* Of all loaded models, or of the one that the query names: none where that isn't loaded. */
+/* Lists the slots of all loaded models, or of the model that the query names; none if that model
+ * isn't loaded. */
 void api_on_slots(void *context, http_exchange *exchange, const http_request *request) {
     api *a = context;
     api_text text = {.memory = &a->memory};

@@ -10,8 +10,8 @@
  *     api_ollama.c   Ollama's routes that generate nothing
  *     api_metrics.c  numbers for dashboards
  *     api_texts.c    tokens of texts and back
- *     adapters/      which adapters a request uses
- *     models/        which models there are, and requests that wait for one */
+ *     adapters/      the adapters that a request uses
+ *     models/        the listed models, and requests that wait for one */
 #ifndef MNEM_SRC_SERVER_API_API_PRIVATE_H
 #define MNEM_SRC_SERVER_API_API_PRIVATE_H
 
@@ -27,11 +27,11 @@ struct api_served {
     api_model model;
     api_file file;
     mnem_transformer transformer;
-    mnem_sampler_options sampler; /* where a request doesn't say */
+    mnem_sampler_options sampler; /* defaults of requests */
     mnem_pooling pooling;         /* of embeddings; 0: the file's */
     mnem_scheduler *scheduler;    /* NULL: not yet */
     uint64_t bytes;
-    uint64_t kept;         /* of the reserve for renderings, by its template and tokenizer */
+    uint64_t kept;         /* bytes of the reserve that its template and tokenizer keep */
     struct api_slot *slot; /* NULL: it isn't attached */
 };
 
@@ -41,18 +41,19 @@ typedef struct api_slot {
     int32_t index;
     api_served *served;   /* attached; NULL: it isn't loaded */
     api_model_use use;    /* under the api's lock; only the server's thread changes it */
-    int64_t keep_seconds; /* that a request asked for; 0: none did */
-    bool again;           /* it was asked for while it left */
-    uint64_t loads;       /* so far */
-    char failure[200];    /* of the last loading; "": it was fine */
-    /* Of POST /lora-adapters; 0: none was said, or of another number of adapters. */
+    int64_t keep_seconds; /* set by a request's keep_alive; 0: not set */
+    bool again;           /* it was requested while it was leaving */
+    uint64_t loads;       /* number so far */
+    char failure[200];    /* message of the last load; "": it succeeded */
+    /* Set by POST /lora-adapters; adapter_count 0: not set. */
     float *adapter_scales;
     int32_t adapter_count;
-    /* What its schedulers counted before the one of now; gauges are zero. */
+    /* Counters of its earlier schedulers; gauges are zero. */
     mnem_scheduler_stats past;
 } api_slot;
 
-/* A request that waits for its model to be loaded; path, query and body lie behind it. */
+/* A copy of a request that waits for its model to be loaded, followed by its path, query and
+ * body. */
 typedef struct api_parked api_parked;
 
 enum {
@@ -66,7 +67,7 @@ enum {
 typedef struct api_reserve {
     mnem_ledger *ledger;
     const char *tag;
-    uint64_t bytes, bytes_lent, bytes_whole; /* whole: as it was charged first */
+    uint64_t bytes, bytes_lent, bytes_whole; /* whole: the bytes charged at the start */
 } api_reserve;
 uint64_t api_reserve_left(const api_reserve *reserve);
 /* Releases the charge of up to `most` bytes; false: fewer are left. */
@@ -106,8 +107,8 @@ typedef struct api_answer {
     char *ring; /* [room] of stride bytes */
     uint32_t room, first, count;
     size_t stride;
-    /* How much of the prompt is there, after each step that isn't told yet; where there are many,
-     * the last one replaces those before. */
+    /* How much of the prompt is processed, after each step that wasn't sent yet; if there are more
+     * than API_STEPS, the newest replaces the last entry. */
     api_progress progress[API_STEPS];
     int32_t steps;
     bool ended, slow;
@@ -133,15 +134,15 @@ typedef struct api_owner {
 } api_owner;
 typedef struct api_embed api_embed; /* api_embed.c */
 
-/* A slot as clients of llama.cpp's server have it, and the conversation that was in it last. */
+/* A slot as in llama.cpp's server, and the last conversation in it. */
 enum { API_SEATS = 64 };
 typedef struct api_seat {
-    const api_served *served; /* NULL: nobody sits here */
+    const api_served *served; /* NULL: the entry is free */
     int32_t number, key;
     uint64_t tree, used;
     int32_t *ids; /* [room] */
     int32_t count, room;
-    struct api_job *job; /* that goes on with it; NULL: none */
+    struct api_job *job; /* a running job of this conversation; NULL: none */
 } api_seat;
 typedef struct api_seat_call api_seat_call;
 
@@ -169,11 +170,11 @@ struct api {
     api_memory memory;
     api_slot *slot; /* [slots] */
     int32_t slots;
-    char *names;        /* that the listings point into */
+    char *names;        /* texts of the listings */
     api_parked *parked; /* in the order they came */
     int32_t parked_count;
     uint64_t parked_bytes;
-    bool resumed_stream;             /* the request at hand was parked, and its head is out */
+    bool resumed_stream;             /* the present request was parked, and its head was sent */
     api_reserve templates, grammars; /* templates: renderings and tokens of prompts */
     uint64_t templates_kept;         /* lent and in use between requests */
     uint64_t charged;                /* of memory and JSON */
@@ -183,7 +184,7 @@ struct api {
     uint64_t numbers; /* for ids and seeds */
     api_job *jobs;
     api_embed *embeds;
-    pthread_mutex_t lending; /* held while something of the reserves is lent, and while one plans */
+    pthread_mutex_t lending; /* held while bytes of the reserves are lent, and during a plan */
     pthread_mutex_t lock;
     api_owner *woken; /* under the lock */
     struct {
@@ -206,7 +207,8 @@ void api_answer_text(api *a, http_exchange *exchange, int status, const char *ty
  * those that aren't kept. */
 int64_t api_prompt_begin(api *a);
 void api_prompt_end(api *a, api_served *served, int64_t before);
-/* What a model that is unloaded kept goes with it; the reserve is made whole before a plan. */
+/* forget: call it when a model is unloaded, whose kept bytes are freed then; refill: charges the
+ * reserve's missing bytes again, before a plan. */
 void api_prompt_forget(api *a, api_served *served);
 void api_prompt_refill(api *a);
 /* An unpredictable number, for seeds. */
@@ -216,60 +218,61 @@ uint64_t api_random(api *a);
 bool api_note(api *a, api_owner *owner);
 
 /* ---- api_start.c ---- */
-/* The tree of a key and a salt: who shares beginnings with whom. */
+/* The tree of a key and a salt: only requests with the same tree share cached prefixes. */
 uint64_t api_tree_of(api *a, int32_t key, const char *salt);
 void api_job_start(api *a, http_exchange *exchange, const http_request *http, ask_form form);
 
 /* ---- models/ ---- */
-/* One more, one fewer that uses it: a job, or an embedding. */
+/* Count one user of the model more, or one fewer: a job, an embedding, or an action of a slot. */
 void api_served_join(api *a, api_served *served);
 void api_served_leave(api *a, api_served *served);
-/* Of the options: one that is loaded, or listings. */
+/* Opens the model of the options, or copies their listings. */
 mnem_status api_slots_open(api *a);
-/* That several take beside what requests have. */
+/* Bytes that several models take, in addition to the memory for requests. */
 uint64_t api_slots_bytes(const api_options *options);
 void api_slots_close(api *a);
 /* Whether there are several models. */
 bool api_has_several(const api *a);
-/* The model that a name is: NAME, or NAME:latest; NULL: none. name NULL: a request had none. Not
- * all of it is a name that needs no spelling: the path's, or the query's, has %20. */
+/* The model with this name, NAME or NAME:latest; NULL: there is none. name NULL: the request has
+ * none. A server with one model takes any name, unless strict_model is set. Names of a path or a
+ * query must be unescaped first. */
 api_slot *api_find_model(const api *a, const char *name);
-/* The same where any other name is none, whatever the server takes. */
+/* The same, but other names always give NULL. */
 api_slot *api_listed(const api *a, const char *name);
-/* The same, and an error that lists them. */
+/* As api_find_model; false: error lists the names. */
 bool api_find_named(const api *a, const char *name, api_slot **slot, api_error *error);
 /* A request that needs its model loaded. */
 typedef struct api_call {
     http_exchange *exchange;
     const http_request *http;
-    bool events; /* its answer is a stream of events, in which comments may be */
+    bool events; /* its answer is a stream of events, which may have comments */
 } api_call;
-/* The loaded model that a body names. false: error says why not, or error->status is 0, and the
- * request is parked: it is called again once the model is there. */
+/* Finds the loaded model that a body names. false: error says why not; or error->status is 0, and
+ * the request is parked: its route is called again once the model is loaded. */
 bool api_pick(api *a, const json_t *root, const api_call *call, api_slot **slot, api_error *error);
 bool api_pick_name(api *a, const char *name, const api_call *call, api_slot **slot,
                    api_error *error);
-/* The same of the query's "model". */
+/* The same, for "model" of the query. */
 bool api_pick_query(api *a, http_exchange *exchange, const http_request *http, api_slot **slot,
                     api_error *error);
-/* A text of a path or a query without its %20. false: there is no room. */
+/* Decodes %XX of a path or a query. false: there is no room. */
 bool api_unescape(const char *text, size_t n, char *out, size_t room);
 /* A value of a query; false: it has none, or there is no room. */
 bool api_query_get(const char *query, const char *name, char *out, size_t room);
-/* It is to be loaded; to go; to stay for so many seconds behind its last request (0: to go, below
- * 0: for good). */
+/* Ask the stepping thread to load the model; to unload it; to keep it loaded for so many seconds
+ * after its last request (0: unload it; negative: no limit). */
 void api_want(api *a, api_slot *slot);
 void api_unwant(api *a, api_slot *slot);
 void api_keep(api *a, api_slot *slot, int64_t seconds);
 
 /* ---- models/api_park.c ---- */
 bool api_park(api *a, api_slot *slot, const api_call *call, api_error *error);
-/* Starts those of a slot; ends them with an error. */
+/* Start the parked requests of a slot; end them with an error (slot NULL: those of all slots). */
 void api_unpark(api *a, const api_slot *slot);
 void api_parked_fail(api *a, const api_slot *slot, const api_error *error);
 void api_parked_gone(api *a, api_parked *parked);
 void api_parked_tick(api *a);
-/* Ends a stream whose head is out, or answers. */
+/* Answers with an error; if the head of a stream was sent, as an event that ends the stream. */
 void api_fail(api *a, http_exchange *exchange, const api_error *error, ask_form form);
 bool api_check_ready(const api *a, api_error *error);
 /* Whether the model is loaded; its numbers are unknown before. */
@@ -294,13 +297,14 @@ void api_embed_gone(api_embed *embed);
 void api_embeds_drop(api *a);
 
 /* ---- seats/api_seats.c ---- */
-/* The slot that a request was given, which it asked for if that is there; its tokens are kept for
- * an action, with those that are added. */
+/* Gives a request a slot, the one it asked for if that exists, and returns its number. The slot
+ * keeps the prompt's tokens, and those added later, for an action. */
 int32_t api_seat_take(api *a, api_job *job, int32_t asked, uint64_t tree, int32_t key,
                       const int32_t *ids, int32_t n);
 void api_seat_add(const api_job *job, int32_t id);
 void api_seat_leave(const api_job *job);
-/* Those of a model that goes; NULL: all. drop: and what is under way. */
+/* forget: frees the seats of a model that is unloaded; NULL: all. drop: frees running actions,
+ * too. */
 void api_seats_forget(api *a, const api_served *served);
 void api_seats_drop(api *a);
 void api_seat_call_go_on(api_seat_call *call);

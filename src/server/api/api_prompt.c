@@ -198,7 +198,8 @@ bool api_ids_take(api_ids *l, const int32_t *ids, size_t n, api_error *error) {
     return true;
 }
 
-/* An id, or a text, which only in front has the tokens that the tokenizer begins with. */
+/* Adds a part of a prompt, an id or a text. Only a text at the beginning gets the tokenizer's
+ * beginning tokens. */
 static bool take_part(api_model *m, api_ids *l, const json_t *list, size_t i, api_error *error) {
     const json_t *part = ask_get_text(json_array_get(list, i));
     const json_int_t value = json_is_integer(part) ? json_integer_value(part) : -1;
@@ -279,7 +280,7 @@ static bool drop_turn(json_t *messages) {
     return true;
 }
 
-/* The beginning of an answer that was asked for, behind a chat's tokens. */
+/* Appends the tokens of the given beginning of the answer to those of the chat. */
 static bool add_begun(api_model *m, const ask_request *ask, api_ids *all, const int32_t **ids,
                       size_t *count, api_error *error) {
     const int32_t *more;

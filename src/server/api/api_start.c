@@ -325,7 +325,7 @@ static bool make_breakers(api *a, api_served *served, ask_request *ask, int32_t 
            api_refuse(error, 400, "dry_sequence_breakers", "%s", mnem_last_error());
 }
 
-/* The tokens of texts that have a bias. */
+/* Adds the biases of texts: each token of a text gets its bias. */
 static bool make_biases(api *a, api_served *served, ask_request *ask, api_error *error) {
     const int32_t *ids;
     size_t count;
@@ -349,7 +349,7 @@ static bool check_text(const api_served *served, api_error *error) {
                       served->model.name);
 }
 
-/* What a body asks of a model. */
+/* A body's request to a model. */
 typedef struct asked {
     ask_request *ask;
     api_prompts prompts;
@@ -374,14 +374,14 @@ static bool read_asked(api *a, const api_slot *slot, api_json *json, ask_form fo
            (to->ask->load || make_prompts(a, served, json, to->ask, &to->prompts, error));
 }
 
-/* Who gets events may get comments, too, while a model is loaded. */
+/* A client that gets a stream of events may get comments while the model is loaded. */
 static bool pick(api *a, const json_t *root, ask_form form, api_call *call, api_slot **slot,
                  api_error *error) {
     call->events = !tell_form_of(form)->lines && json_is_true(json_object_get(root, "stream"));
     return api_pick(a, root, call, slot, error);
 }
 
-/* One that is to go needs not be loaded. */
+/* Finds the model of a request that only unloads it: it needn't be loaded. */
 static bool find_unloaded(api *a, const json_t *root, ask_request *ask, api_slot **slot,
                           api_error *error) {
     const char *name = NULL;

@@ -55,7 +55,7 @@ static bool is_program(const char *origin) {
     return false;
 }
 
-/* A page of this machine. */
+/* Whether the origin is a page of this machine. */
 static bool is_here(const char *origin) {
     const char *host = strstr(origin, "://");
     if (!host) return false;

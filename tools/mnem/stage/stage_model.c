@@ -1,8 +1,8 @@
-/* stage_model.c: a model's adapters; and models beside others in one process.
+/* stage_model.c: a model's adapters; and several models in one process.
  *
- * A server of several models has a stage with the ledger and without a model, and a stage for each
- * model, which borrows the ledger and the profile. Nothing is printed of those: who asked for a
- * model is told. */
+ * A server with several models has one stage with the ledger and no model, and a stage for each
+ * model, which borrows the ledger and the profile. The stages of models print nothing: their errors
+ * go to the requests for the model. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -25,20 +25,20 @@ typedef struct builder {
     int32_t streams;    /* [T, streams * embd] f32, x is the first of them in a layer; 0: only x */
     int32_t routes;     /* made at the start of the layer; 0: its router reads a norm */
     int32_t chosen;     /* positions chosen by the last indexer; 0: none, or all positions */
-    /* Products of one input whose adapters are still to be added. */
+    /* The last products of one input, to which the adapters' operators aren't added yet. */
     mnem__adapted adapted[4];
     int adapted_count;
     inputs adapted_in;
 } builder;
 
-/* Adds what adapters add to the last products. */
+/* Adds the operators of adapters for these products. */
 static inline void add_adapters(builder *b) {
     for (int i = 0; i < b->adapted_count; i++)
         mnem__adapter_set_end(b->o->adapters, b->graph, &b->adapted[i]);
     b->adapted_count = 0;
 }
 
-/* Whether the node is one more product of that input, or makes it ready for one. */
+/* Whether the node is another product of the same input, or quantizes the input for one. */
 static inline bool goes_on(const builder *b, const mnem_graph_node *node) {
     const bool reads = node->in[0] == b->adapted_in.f32 || node->in[0] == b->adapted_in.a8;
     const bool product = node->desc.kind == MNEM_OP_MATMUL && !node->desc.accumulate;

@@ -75,7 +75,7 @@ typedef struct ask_request {
     int32_t tokens; /* 0: what the context leaves */
     bool counted;   /* only the number of the prompt's tokens is requested */
     bool no_answer; /* only the prompt is computed */
-    bool load;      /* nothing but that the model is there, or with keep 0: that it goes */
+    bool load;      /* the request only loads the model, or unloads it if keep is 0 */
     ask_keep keep;
     bool echo; /* a text's answer begins with its prompt */
     int32_t n;
@@ -132,12 +132,11 @@ bool ask_may_call(const ask_request *ask, const char *name);
  * with media is returned as it is. */
 bool ask_is_one_prompt(const json_t *prompt);
 const json_t *ask_get_text(const json_t *part);
-/* One more bias; replaces: a second one for a token takes the place of the first, and else it is
- * refused. */
+/* Adds a bias. replaces: a second bias of a token replaces the first; otherwise it is refused. */
 bool ask_add_bias(ask_request *ask, int32_t id, float bias, bool replaces, api_error *error);
-/* Ollama's keep_alive, of any body. */
+/* Reads Ollama's keep_alive from a body of any protocol. */
 bool ask_read_keep(const json_t *root, ask_keep *keep, api_error *error);
-/* Whether a body asks for nothing but that the model goes. */
+/* Whether the body asks only to unload the model. */
 bool ask_is_unload(ask_form form, const json_t *root);
 /* false: error is set. json must be open, and owns the values in ask. */
 bool ask_read(ask_form form, api_json *json, const ask_defaults *defaults, ask_request *ask,

@@ -1,7 +1,7 @@
-/* ask_keep.c: Ollama's keep_alive: how long a model stays behind a request.
+/* ask_keep.c: Ollama's keep_alive: how long a model stays loaded after a request.
  *
- * A number of seconds, or a duration as Go writes it ("1h30m", "500ms"; without a unit: seconds).
- * Below 0: for good. */
+ * A number of seconds, or a duration in Go's form ("1h30m", "500ms"; without a unit: seconds).
+ * Negative: no limit. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static bool refuse_duration(api_error *error) {
                       "'keep_alive' must be a number of seconds, or a duration such as \"5m\"");
 }
 
-/* Seconds of a unit at the beginning of the text, whose bytes are *n; 0: there is none. */
+/* Seconds of the unit at the beginning of the text; *n: bytes of the unit. 0: there is no unit. */
 static double unit_of(const char *text, size_t *n) {
     static const struct {
         const char *name;
@@ -60,7 +60,7 @@ bool ask_read_keep(const json_t *root, ask_keep *keep, api_error *error) {
     return true;
 }
 
-/* Nothing but that the model goes: no prompt, and keep_alive 0. */
+/* The body asks only to unload the model if it has no prompt, and keep_alive 0. */
 bool ask_is_unload(ask_form form, const json_t *root) {
     ask_keep keep;
     api_error error = {0};

@@ -37,7 +37,7 @@ static void put_role(tell_choice *c) {
     c->begun = true;
 }
 
-/* Up to the delta's members. */
+/* Writes an event up to the delta's members. */
 static void begin_delta(tell_choice *c) {
     if (!c->begun) put_role(c);
     begin_event(c);
@@ -174,7 +174,7 @@ static void put_choice(tell_choice *c) {
     api_format(&t->out, ",\"finish_reason\":\"%s\"}", finish_text(c));
 }
 
-/* As llama.cpp has it: what the answer was made from. */
+/* Writes `__verbose` as in llama.cpp: the prompt and the settings of the answer. */
 static void put_verbose(tell *t) {
     if (!t->settings.length) return;
     api_say(&t->out, ",\"__verbose\":{\"prompt\":");

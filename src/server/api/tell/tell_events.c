@@ -37,7 +37,7 @@ void tell_put_fingerprint(tell *t) {
     api_format(&t->out, ",\"system_fingerprint\":\"b%s-mnem\"", mnem_version());
 }
 
-/* n tokens; so many of them took so many milliseconds. */
+/* Writes the rate of n tokens, of which `timed` took ms milliseconds. */
 static void put_rate(api_text *out, const char *of, int32_t n, int32_t timed, double ms) {
     const bool known = timed > 0 && ms > 0;
     api_format(out, "\"%s_n\":%d,\"%s_ms\":%.15g,\"%s_per_token_ms\":%.15g,\"%s_per_second\":%.15g",

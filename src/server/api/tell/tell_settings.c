@@ -1,4 +1,4 @@
-/* tell_settings.c: what answers are chosen with, as clients of llama.cpp's server read it. */
+/* tell_settings.c: the settings of answers, in the form of llama.cpp's server. */
 #include <string.h>
 
 #include "server/api/tell/tell_private.h"

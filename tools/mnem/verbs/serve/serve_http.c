@@ -1,5 +1,5 @@
-/* serve_http.c: what a server has once, whatever it serves: its connections and their thread, which
- * is the only one that calls the API, and the way it ends. */
+/* serve_http.c: the parts of a server with one or several models: its connections, their thread,
+ * which is the only one that calls the API, and how the server ends. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 enum {
     ANSWER_BYTES = 16 << 10,
-    SPARE_CONNECTIONS = 16 /* beside those whose requests run or wait */
+    SPARE_CONNECTIONS = 16 /* in addition to those of running and waiting requests */
 };
 
 /* ---- who may connect ---- */
@@ -42,7 +42,7 @@ static int inherited(void) {
     return pid && count && atol(pid) == (long)getpid() && atol(count) > 0 ? 3 : 0;
 }
 
-/* A dry run listens to nobody: another server may have the address. */
+/* For a dry run, which doesn't listen, since another server may use the address. */
 static int charge_connections(serve *s, uint64_t bytes) {
     const mnem_status status =
         mnem_ledger_charge(s->model.stage.ledger, MNEM_KIND_IO, HTTP_TAG, bytes);
@@ -131,7 +131,7 @@ static void drain(void *context) {
 int serve_thread_start(serve *s, void (*on_over)(void *context)) {
     s->on_over = on_over;
     tool_interrupt_call(drain, s);
-    if (tool_interrupted()) drain(s); /* it came before */
+    if (tool_interrupted()) drain(s); /* the signal came before drain was set */
     return start_thread(s);
 }
 

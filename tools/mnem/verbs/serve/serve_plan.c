@@ -86,9 +86,10 @@ static bool fits(served_model *m, int32_t parallel) {
     return status == MNEM_OK;
 }
 
-/* Does a batch gain from more together than a server has? From twice as many a little, from more
- * only where each step streams weights; not where they have too few pages or states, or take the
- * place of weights. streamed: by a pass of a server's number. */
+/* Whether a batch gains from running more requests together than a server. It gains a little from
+ * twice as many, and from more only if each step streams weights. It gains nothing if there are too
+ * few pages or states for them, or if these displace weights. streamed: bytes that a pass streams
+ * with a server's number of requests. */
 static bool gains(served_model *m, int32_t parallel, uint64_t streamed) {
     const mnem_engine_plan *p = &m->stage.plan;
     if (!fits(m, parallel) || (!streamed && parallel > 2 * SERVE_PARALLEL)) return false;
@@ -98,7 +99,7 @@ static bool gains(served_model *m, int32_t parallel, uint64_t streamed) {
            (!p->page_bytes || (int64_t)p->pages * p->page_tokens >= (int64_t)parallel * each);
 }
 
-/* The number for a batch that may have `most`; 0: it is found as a server's. */
+/* The number of requests that a batch runs together, up to `most`; 0: choose it as for a server. */
 static int32_t batch_parallel(served_model *m, int32_t most) {
     if (most <= SERVE_PARALLEL || !fits(m, SERVE_PARALLEL)) return 0;
     const uint64_t streamed = m->stage.plan.bytes_streamed_per_pass;
@@ -107,7 +108,7 @@ static int32_t batch_parallel(served_model *m, int32_t most) {
 }
 
 int serve_plan_keep(serve *s) {
-    if (s->model.books_bytes) return TOOL_OK; /* ranks' */
+    if (s->model.books_bytes) return TOOL_OK; /* with ranks they are charged already */
     s->model.stage.options.scheduler_bytes = NULL;
     const mnem_status status = charge(&s->model, books_of(&s->model, s->model.stage.plan.context));
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);

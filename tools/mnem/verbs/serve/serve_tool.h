@@ -38,8 +38,8 @@ typedef struct serve_options {
     uint64_t swap_max;
     int32_t metrics; /* 1: with vLLM's names */
     bool no_auth, truncate, no_history, keep_cache, dry_run;
-    /* mnem batch's: with how many auto begins (0: SERVE_PARALLEL), and of how many tokens each has
-     * pages. */
+    /* Set by mnem batch for --parallel auto: the limit of requests that run together (0:
+     * SERVE_PARALLEL), and the tokens of each that need pages. */
     int32_t auto_most, auto_tokens;
 } serve_options;
 
