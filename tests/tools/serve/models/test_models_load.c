@@ -196,6 +196,7 @@ static void ask_known(int m, int p, bool again) {
 
 static void a_reloaded_model_computes_no_prompt_again(void **state) {
     (void)state;
+    kit_needs_exact_budget();
     const tool_server s =
         SERVE("--models", models, "-q", "--memory", kit_budget(models, 1), "--swap", swap);
     for (int turn = 0; turn < 3; turn++) {
