@@ -223,11 +223,12 @@ mnem_status mnem_scheduler_cache_save_within(mnem_scheduler *scheduler, int fd, 
 mnem_status mnem_scheduler_cache_load(mnem_scheduler *scheduler, int fd);
 
 /* Save, evict and load one conversation of the prefix cache: that of a tree (mnem_request) with the
- * longest common beginning with ids. Call them as the functions above. save writes all its tokens,
- * from the start of the file; drop evicts it. load reads such a file into the prefix cache of a
- * tree, evicts other prefixes for it, and writes its ids, at most capacity. *tokens: their number.
- * MNEM_NOT_READY: no cached conversation begins with at least 16 of the ids; MNEM_OVER_BUDGET: too
- * few pages are free; and the statuses of the functions above. */
+ * longest common beginning with ids, of those that begin with ids or with which ids begin; with any
+ * adapters. Call them as the functions above. save writes all its tokens, from the start of the
+ * file; drop evicts it. load reads such a file into the prefix cache of a tree, evicts other
+ * prefixes for it, and writes its ids, at most capacity. *tokens: their number. MNEM_NOT_READY: no
+ * such conversation of at least 16 tokens is cached; MNEM_OVER_BUDGET: too few pages are free; and
+ * the statuses of the functions above. */
 mnem_status mnem_scheduler_prefix_save(mnem_scheduler *scheduler, uint64_t tree, const int32_t *ids,
                                        int32_t count, int fd, int32_t *tokens);
 mnem_status mnem_scheduler_prefix_drop(mnem_scheduler *scheduler, uint64_t tree, const int32_t *ids,

@@ -293,8 +293,15 @@ mnem_status mnem_scheduler_cache_load(mnem_scheduler *s, int fd) {
 
 /* ---- one conversation ---- */
 
-/* The cached lane with the longest common beginning with these tokens; NULL: all are shorter than
- * MNEM__PREFIX_LEAST. */
+/* Whether a cached lane is of the tree, with whichever adapters it has. */
+static bool is_of_tree(const mnem_scheduler *s, const mnem__lane *lane, uint64_t tree) {
+    return lane->state == MNEM__LANE_CACHED &&
+           lane->tree == mnem__tree_of(s, tree, mnem__sequence_scales(lane->sequence));
+}
+
+/* The cached lane with the longest common beginning with these tokens, of several the one used
+ * last; NULL: all are shorter than MNEM__PREFIX_LEAST. One of both must be the beginning of the other: a lane that only begins alike, as
+ * with a common system prompt, is another conversation. */
 static mnem__lane *lane_of(mnem_scheduler *s, uint64_t tree, const int32_t *ids, int32_t count) {
     mnem__lane *best = NULL;
     int32_t most = MNEM__PREFIX_LEAST - 1;
@@ -302,9 +309,10 @@ static mnem__lane *lane_of(mnem_scheduler *s, uint64_t tree, const int32_t *ids,
         mnem__lane *lane = &s->lane[i];
         const int32_t all = mnem__min_i32(lane->count, count);
         int32_t n = 0;
-        if (lane->state != MNEM__LANE_CACHED || lane->tree != tree) continue;
+        if (!is_of_tree(s, lane, tree)) continue;
         while (n < all && ids[n] == lane->ids[n]) n++;
-        if (n > most) most = n, best = lane;
+        if (n < all) continue;
+        if (n > most || (best && n == most && lane->used > best->used)) most = n, best = lane;
     }
     if (!best)
         (void)mnem__fail(MNEM_NOT_READY,
@@ -361,7 +369,7 @@ mnem_status mnem_scheduler_prefix_load(mnem_scheduler *s, uint64_t tree, int fd,
     }
     memcpy(ids, lane->ids, (size_t)r.length * sizeof *ids);
     *tokens = r.length;
-    lane->tree = tree;
+    lane->tree = mnem__tree_of(s, tree, mnem__sequence_scales(lane->sequence));
     mnem__prefix_add(s, lane);
     mnem__stats_publish(s);
     return MNEM_OK;

@@ -181,13 +181,9 @@ static int32_t most_tokens(const mnem_scheduler *s, const mnem_request *q) {
     return q->tokens > 0 ? mnem__min_i32(q->tokens, left) : left;
 }
 
-/* The tree of a request and its adapters' scales: pages are shared only if both are equal. */
-static uint64_t tree_of(const mnem_scheduler *s, const mnem_request *q) {
-    const float *scales = q->adapter_scales;
-    if (mnem_engine_adapter_count(s->engine) == 0) return q->tree;
-    const uint64_t choice =
-        mnem__adapters_choice(s->engine, scales ? scales : mnem__engine_scales(s->engine));
-    const uint64_t both[] = {q->tree, choice};
+uint64_t mnem__tree_of(const mnem_scheduler *s, uint64_t tree, const float *scales) {
+    if (mnem_engine_adapter_count(s->engine) == 0) return tree;
+    const uint64_t both[] = {tree, mnem__adapters_choice(s->engine, scales)};
     return mnem__checksum_of(both, sizeof both);
 }
 
@@ -221,7 +217,8 @@ static mnem_status take_request(mnem_scheduler *s, const mnem_request *q, uint64
                          .generator = q->sampler.seed,
                          .submitted = mnem__seconds()};
     r->asked.no_sharing |= q->prompt_logprobs;
-    r->asked.tree = tree_of(s, q);
+    r->asked.tree = mnem__tree_of(
+        s, q->tree, q->adapter_scales ? q->adapter_scales : mnem__engine_scales(s->engine));
     r->asked.sampler.dry_breakers.word_count = words;
     put_block(s, r, q, bytes);
     s->waiting++;

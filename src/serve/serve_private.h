@@ -187,6 +187,8 @@ static inline void mnem__scheduler_wake(mnem_scheduler *s) {
 
 /* ---- request_queue.c ---- */
 
+/* The tree of a caller's tree and a choice of adapters: others have no use for its pages. */
+uint64_t mnem__tree_of(const mnem_scheduler *s, uint64_t tree, const float *scales);
 const mnem_logit_bias *mnem__request_bias(const mnem_scheduler *s, const mnem__request *r);
 const int32_t *mnem__request_breakers(const mnem_scheduler *s, const mnem__request *r);
 const float *mnem__request_scales(const mnem_scheduler *s, const mnem__request *r);

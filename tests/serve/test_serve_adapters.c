@@ -153,6 +153,34 @@ static void a_saved_cache_keeps_the_choices(void **state) {
     close_files(a);
 }
 
+/* Conversations are found, and restored, whichever adapters they have. */
+static void a_conversation_keeps_its_choice(void **state) {
+    adapted *a = *state;
+    FILE *file = tmpfile();
+    int32_t ids[SERVE_CONTEXT], saved, n;
+    open_files(a, llama);
+    open_scheduler(a, 6, 0, ADAPTERS, (mnem_scheduler_options){0});
+    ask(a, 0, 1, 1, 120, 20);
+    serve_run(a->b.scheduler, 1000);
+    const int32_t *prompt = a->b.ask[0].request.prompt;
+    must(mnem_scheduler_prefix_save(a->b.scheduler, 0, prompt, 120, fileno(file), &saved));
+    must(mnem_scheduler_prefix_drop(a->b.scheduler, 0, prompt, 120, &n));
+    assert_int_equal(n, saved);
+    must(mnem_scheduler_prefix_load(a->b.scheduler, 0, fileno(file), ids, SERVE_CONTEXT, &n));
+    assert_int_equal(n, saved);
+    for (int i = 0; i < 2; i++) {
+        ask(a, i, 1 - i, 1, 120, 20);
+        serve_run(a->b.scheduler, 1000);
+        assert_int_equal(a->b.ask[i].result.cached_tokens, i ? 0 : 119);
+    }
+    must(mnem_scheduler_prefix_load(a->b.scheduler, 5, fileno(file), ids, SERVE_CONTEXT, &n));
+    must(mnem_scheduler_prefix_drop(a->b.scheduler, 5, ids, n, &n)); /* another key's tree */
+    serve_close(&a->b);
+    check_all(a, 2, "restored");
+    fclose(file);
+    close_files(a);
+}
+
 static void a_scale_that_is_no_number_is_refused(void **state) {
     adapted *a = *state;
     const float wrong[ADAPTERS] = {0, INFINITY};
@@ -173,6 +201,7 @@ int main(void) {
         cmocka_unit_test_prestate(equal_choices_share_pages_and_others_do_not, &a),
         cmocka_unit_test_prestate(who_is_set_aside_goes_on_with_its_adapters, &a),
         cmocka_unit_test_prestate(a_saved_cache_keeps_the_choices, &a),
+        cmocka_unit_test_prestate(a_conversation_keeps_its_choice, &a),
         cmocka_unit_test_prestate(a_scale_that_is_no_number_is_refused, &a),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

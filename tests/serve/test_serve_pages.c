@@ -330,6 +330,26 @@ static void a_conversation_goes_and_comes_back(void **state) {
     close(empty);
 }
 
+/* A conversation that isn't cached any more is not another one that begins alike. */
+static void a_common_beginning_is_another_conversation(void **state) {
+    serve_bench *b = *state;
+    const int fd = open_file();
+    int32_t got[3][5], n;
+    serve_open(b, 6, 0, (mnem_scheduler_options){0});
+    fill_cache(b, got); /* 0 and 1 are alike up to token 140 */
+    const int32_t *first = b->ask[0].request.prompt, *second = b->ask[1].request.prompt;
+    must(mnem_scheduler_prefix_drop(b->scheduler, 0, second, 200, &n));
+    assert_true(n >= 200);
+    assert_int_equal(mnem_scheduler_prefix_drop(b->scheduler, 0, second, 200, &n), MNEM_NOT_READY);
+    assert_int_equal(mnem_scheduler_prefix_save(b->scheduler, 0, second, 200, fd, &n),
+                     MNEM_NOT_READY);
+    must(mnem_scheduler_prefix_save(b->scheduler, 0, first, 100, fd, &n)); /* its beginning */
+    assert_in_range(n, 150, 160);
+    must(mnem_scheduler_prefix_drop(b->scheduler, 0, first, 150, &n));
+    serve_close(b);
+    close(fd);
+}
+
 static void a_damaged_file_gives_nothing_wrong(void **state) {
     serve_bench *b = *state;
     const int fd = open_file();
@@ -413,6 +433,7 @@ int main(void) {
         cmocka_unit_test(the_swap_file_has_no_name),
         cmocka_unit_test(cached_beginnings_are_there_the_next_time),
         cmocka_unit_test(a_conversation_goes_and_comes_back),
+        cmocka_unit_test(a_common_beginning_is_another_conversation),
         cmocka_unit_test(a_damaged_file_gives_nothing_wrong),
         cmocka_unit_test(what_has_no_room_is_left_out),
     };

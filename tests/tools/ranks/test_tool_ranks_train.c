@@ -320,7 +320,7 @@ static void a_signal_to_all_ends_in_order(void **state) {
     begin_ends();
     const said *s = shell_end(ENDS);
     assert_int_not_equal(s->code, 0);
-    /* On a busy machine another rank may get the signal, and end all, long before rank 0 gets it. */
+    /* On a busy machine another rank may get the signal, and end all, long before rank 0. */
     if (!strstr(s->err, "the run was stopped; its last checkpoint is of step ") &&
         !(strstr(s->err, "was told to end: Terminated") && strstr(s->err, "the last checkpoint, ")))
         fail_msg("%s", s->err);

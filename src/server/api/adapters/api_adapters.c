@@ -118,6 +118,15 @@ static bool read_entries(const api_slot *slot, const json_t *list, float *scales
     return true;
 }
 
+/* Zeros for all adapters; NULL: error says that there is no memory. */
+static float *make_scales(api *a, const api_slot *slot, api_error *error) {
+    float *scales = api_alloc(&a->memory, (size_t)count_of(slot) * sizeof *scales);
+    if (scales) return scales;
+    error->retry_seconds = 1;
+    api_refuse(error, 429, NULL, "the server has no memory left for this request: try again later");
+    return NULL;
+}
+
 static bool read_list(api *a, const api_slot *slot, const json_t *list, float **scales,
                       api_error *error) {
     const int32_t count = count_of(slot);
@@ -129,12 +138,8 @@ static bool read_list(api *a, const api_slot *slot, const json_t *list, float **
         return api_refuse(error, 400, field,
                           "this server has no adapters: mnem serve --lora FILE loads one");
     if (count == 0) return true;
-    *scales = api_alloc(&a->memory, (size_t)count * sizeof **scales);
-    if (!*scales) {
-        error->retry_seconds = 1;
-        return api_refuse(error, 429, NULL,
-                          "the server has no memory left for this request: try again later");
-    }
+    *scales = make_scales(a, slot, error);
+    if (!*scales) return false;
     if (read_entries(slot, list, *scales, error)) return true;
     api_free(&a->memory, *scales);
     *scales = NULL;
@@ -147,12 +152,9 @@ bool api_adapters_read(api *a, const api_slot *slot, const json_t *root, float *
     *scales = NULL;
     if (list) return read_list(a, slot, list, scales, error);
     if (slot->adapter_count == 0 || slot->adapter_count != count_of(slot)) return true;
-    const size_t bytes = (size_t)slot->adapter_count * sizeof **scales;
-    *scales = api_alloc(&a->memory, bytes);
-    if (!*scales)
-        return api_refuse(error, 429, NULL,
-                          "the server has no memory left for this request: try again later");
-    memcpy(*scales, slot->adapter_scales, bytes);
+    *scales = make_scales(a, slot, error);
+    if (!*scales) return false;
+    memcpy(*scales, slot->adapter_scales, (size_t)slot->adapter_count * sizeof **scales);
     return true;
 }
 

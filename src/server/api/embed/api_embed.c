@@ -93,10 +93,14 @@ static void call_next(api *a, const api_served *served) {
     e->next = NULL;
     e->done = false;
     e->called = true;
-    if (mnem_scheduler_call(served->scheduler, 1, compute, e) == MNEM_OK) return;
-    api_error error = {.retry_seconds = 5};
+    const mnem_status status = mnem_scheduler_call(served->scheduler, 1, compute, e);
+    if (status == MNEM_OK) return;
+    const bool busy = status == MNEM_BUSY;
+    api_error error = {.retry_seconds = busy ? 1 : 5};
     e->called = false;
-    api_refuse(&error, 503, NULL, "the server is shutting down and accepts no new requests");
+    api_refuse(&error, 503, NULL,
+               busy ? "other calls wait for the model: try again later"
+                    : "the server is shutting down and accepts no new requests");
     fail(e, &error);
     let_go(e);
     call_next(a, served);

@@ -5,9 +5,9 @@
  * that had this number. Saving writes the pages that are cached for these tokens. Restoring puts
  * the pages into the prefix cache, into the tree of the client's key; then any prompt of that key
  * that begins with these tokens uses them, whatever its slot.
- * Cost: the tokens of the seats, in the memory for requests. Pages are read and written between two
- * steps of the scheduler, as embeddings are computed. Without a folder for the files there are no
- * seats. */
+ * Cost: the tokens of the seats, in at most a quarter of the memory for requests: beyond that the
+ * seats used least recently are dropped. Pages are read and written between two steps of the
+ * scheduler, as embeddings are computed. Without a folder for the files there are no seats. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -19,7 +19,14 @@
 
 #include "server/api/api_private.h"
 
-enum { NAME_BYTES = 128, PATH_BYTES = 4096, LIKE_LEAST = 16 };
+enum {
+    NAME_BYTES = 128,
+    PATH_BYTES = 4096,
+    LIKE_LEAST = 16,
+    CALLS_MOST = 8, /* actions of a model that wait: embeddings need calls of the scheduler, too */
+    PARTS_MOST = 1000,
+    MEMORY_SHARE = 4
+};
 static const char type_json[] = "application/json";
 
 /* ---- seats and their conversations ---- */
@@ -66,17 +73,44 @@ static void leave(api *a, api_seat *seat) {
     *seat = (api_seat){0};
 }
 
+/* Drops the seat used least recently of those that no request uses; false: there is none. */
+static bool drop_oldest(api *a) {
+    api_seat *oldest = NULL;
+    for (int32_t i = 0; i < API_SEATS; i++) {
+        api_seat *seat = &a->seat[i];
+        if (seat->served && !seat->job && (!oldest || seat->used < oldest->used)) oldest = seat;
+    }
+    if (oldest) leave(a, oldest);
+    return oldest != NULL;
+}
+
+static uint64_t seats_bytes(const api *a) {
+    uint64_t tokens = 0;
+    for (int32_t i = 0; i < API_SEATS; i++) tokens += (uint64_t)a->seat[i].room;
+    return tokens * sizeof *a->seat->ids;
+}
+
+/* An entry that is free, where `bytes` more are within the seats' share of the memory, or are those
+ * of the only seat; NULL: requests use too many seats. */
+static api_seat *free_seat(api *a, uint64_t bytes) {
+    const uint64_t most = a->memory.bytes / MEMORY_SHARE;
+    for (uint64_t used = seats_bytes(a); used > 0 && used + bytes > most; used = seats_bytes(a))
+        if (!drop_oldest(a)) return NULL;
+    do {
+        for (int32_t i = 0; i < API_SEATS; i++)
+            if (!a->seat[i].served) return &a->seat[i];
+    } while (drop_oldest(a));
+    return NULL;
+}
+
 /* Sets up an entry for a number, with room for a context of tokens and none yet; NULL: there is no
  * free entry, or no memory. */
 static api_seat *take_seat(api *a, const api_served *served, int32_t number, int32_t key) {
+    const size_t bytes = (size_t)served->model.context * sizeof(int32_t);
     api_seat *seat = find_seat(a, served, number);
-    for (int32_t i = 0; i < API_SEATS && !seat; i++)
-        if (!a->seat[i].served) seat = &a->seat[i];
-    for (int32_t i = 0; i < API_SEATS && !seat; i++)
-        if (!a->seat[i].job) seat = &a->seat[i];
-    if (!seat) return NULL;
-    leave(a, seat);
-    int32_t *ids = api_alloc(&a->memory, (size_t)served->model.context * sizeof *ids);
+    if (seat) leave(a, seat);
+    seat = free_seat(a, bytes);
+    int32_t *ids = seat ? api_alloc(&a->memory, bytes) : NULL;
     if (!ids) return NULL;
     *seat = (api_seat){.served = served,
                        .number = number,
@@ -134,16 +168,31 @@ struct api_seat_call {
     int32_t count, room;
     double begin_ms;
     char name[NAME_BYTES];
+    uint32_t part; /* the number of the file that is being written; 0: there is none */
     /* Under the lock: */
     bool done;
     mnem_status status;
     int32_t tokens;
+    int file_error; /* errno of a file that could not be completed; 0: none */
     char why[200];
 };
 
-static void seat_path(const api_seat_call *c, bool part, char path[PATH_BYTES]) {
-    snprintf(path, PATH_BYTES, "%s/%s%s", c->api->options.slot_folder, c->name,
-             part ? ".part" : "");
+static void seat_path(const api_seat_call *c, char path[PATH_BYTES]) {
+    snprintf(path, PATH_BYTES, "%s/%s", c->api->options.slot_folder, c->name);
+}
+
+/* A number of its own for each save: two of one name at a time do not write into one file. */
+static void part_path(const api_seat_call *c, char path[PATH_BYTES]) {
+    snprintf(path, PATH_BYTES, "%s/%s.%" PRIu32 ".part", c->api->options.slot_folder, c->name,
+             c->part);
+}
+
+static void drop_part(api_seat_call *c) {
+    char path[PATH_BYTES];
+    if (!c->part) return;
+    part_path(c, path);
+    (void)unlink(path);
+    c->part = 0;
 }
 
 static void seat_call_free(api_seat_call *c) {
@@ -151,10 +200,20 @@ static void seat_call_free(api_seat_call *c) {
     api_seat_call **at = &a->seat_calls;
     while (*at && *at != c) at = &(*at)->next;
     if (*at) *at = c->next;
+    drop_part(c);
     if (c->fd >= 0) close(c->fd);
     if (c->served) api_served_leave(a, c->served);
     api_free(&a->memory, c->ids);
     api_free(&a->memory, c);
+}
+
+/* On the scheduler's thread, so in the order of the saves: gives a saved file its final name only
+ * when it is complete. An errno; 0: done. */
+static int finish_file(const api_seat_call *c) {
+    char part[PATH_BYTES], path[PATH_BYTES];
+    part_path(c, part);
+    seat_path(c, path);
+    return fsync(c->fd) == 0 && rename(part, path) == 0 ? 0 : errno;
 }
 
 /* On the scheduler's thread. */
@@ -174,8 +233,12 @@ static void act(void *context, mnem_engine *engine) {
         break;
     default: status = mnem_scheduler_prefix_drop(s, c->tree, c->ids, c->count, &tokens); break;
     }
+    const bool saved = status == MNEM_OK && c->action == SAVE;
+    const int file_error = saved ? finish_file(c) : 0;
     pthread_mutex_lock(&a->lock);
     c->done = true;
+    c->file_error = file_error;
+    if (saved && !file_error) c->part = 0;
     c->status = status;
     c->tokens = tokens;
     snprintf(c->why, sizeof c->why, "%s", status == MNEM_OK ? "" : mnem_last_error());
@@ -189,19 +252,6 @@ static void act(void *context, mnem_engine *engine) {
 static uint64_t bytes_of(int fd) {
     struct stat file;
     return fd >= 0 && fstat(fd, &file) == 0 ? (uint64_t)file.st_size : 0;
-}
-
-/* Gives a saved file its final name only when it is complete. */
-static bool finish_file(const api_seat_call *c, api_error *error) {
-    char part[PATH_BYTES], path[PATH_BYTES];
-    if (c->action != SAVE) return true;
-    seat_path(c, true, part);
-    seat_path(c, false, path);
-    if (!error->status && fsync(c->fd) == 0 && rename(part, path) == 0) return true;
-    const int why = errno;
-    (void)unlink(part);
-    return api_refuse(error, 500, "filename", "'%.100s' can't be written: %s", c->name,
-                      strerror(why));
 }
 
 static void put_result(const api_seat_call *c, api_text *text) {
@@ -243,7 +293,9 @@ void api_seat_call_go_on(api_seat_call *c) {
     if (c->status != MNEM_OK && !gone)
         api_refuse(&error, c->status == MNEM_IO || c->status == MNEM_NO_MEMORY ? 500 : 400, NULL,
                    "%s", c->why);
-    finish_file(c, &error);
+    if (c->file_error)
+        api_refuse(&error, 500, "filename", "'%.100s' can't be written: %s", c->name,
+                   strerror(c->file_error));
     if (!error.status) seat_result(c);
     http_exchange *exchange = c->exchange;
     if (exchange) http_set(exchange, NULL);
@@ -305,13 +357,25 @@ static bool read_name(api_seat_call *c, const json_t *root, api_error *error) {
     return true;
 }
 
+/* Numbers of files that are there already, of another server or of one that was killed, are passed
+ * over. */
+static int open_part(api_seat_call *c) {
+    char path[PATH_BYTES];
+    for (c->part = 1; c->part <= PARTS_MOST; c->part++) {
+        part_path(c, path);
+        const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd >= 0) return fd;
+        if (errno != EEXIST) break;
+    }
+    c->part = 0;
+    return -1;
+}
+
 static bool open_file(api_seat_call *c, api_error *error) {
     char path[PATH_BYTES];
     if (c->action == ERASE) return true;
-    seat_path(c, c->action == SAVE, path);
-    c->fd = c->action == SAVE
-                ? open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600)
-                : open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    seat_path(c, path);
+    c->fd = c->action == SAVE ? open_part(c) : open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (c->fd >= 0) return true;
     return api_refuse(error, errno == ENOENT && c->action == RESTORE ? 404 : 500, "filename",
                       "'%.100s' can't be opened: %s", c->name, strerror(errno));
@@ -336,20 +400,30 @@ static bool take_ids(api_seat_call *c, const http_request *http, api_error *erro
     return true;
 }
 
+static bool refuse_waiting(api_error *error) {
+    error->retry_seconds = 1;
+    return api_refuse(error, 503, NULL, "other actions of slots wait: try again later");
+}
+
+static bool check_waiting(const api_seat_call *c, api_error *error) {
+    int32_t waiting = 0;
+    for (const api_seat_call *of = c->api->seat_calls; of; of = of->next)
+        waiting += of != c && of->served == c->served;
+    return waiting < CALLS_MOST || refuse_waiting(error);
+}
+
 static bool send(api_seat_call *c, api_error *error) {
     const mnem_status status = mnem_scheduler_call(c->served->scheduler, 0, act, c);
     if (status == MNEM_OK) return true;
-    error->retry_seconds = status == MNEM_BUSY ? 1 : 5;
-    return api_refuse(error, 503, NULL,
-                      status == MNEM_BUSY ? "other actions of slots wait: try again later"
-                                          : "the server is shutting down and accepts no new "
-                                            "requests");
+    if (status == MNEM_BUSY) return refuse_waiting(error);
+    error->retry_seconds = 5;
+    return api_refuse(error, 503, NULL, "the server is shutting down and accepts no new requests");
 }
 
 static bool begin_call(api_seat_call *c, const json_t *root, const http_request *http,
                        api_error *error) {
-    return read_action(c, http, error) && read_name(c, root, error) && take_ids(c, http, error) &&
-           open_file(c, error) && send(c, error);
+    return read_action(c, http, error) && read_name(c, root, error) && check_waiting(c, error) &&
+           take_ids(c, http, error) && open_file(c, error) && send(c, error);
 }
 
 static bool has_folder(const api *a, api_error *error) {

@@ -74,9 +74,12 @@ mnem_status mnem_scheduler_call(mnem_scheduler *s, int32_t sequences,
                                 void *context) {
     fake_serve *fake = s->fake;
     if (fake->submit != MNEM_OK) return fake->submit;
-    CHECK(sequences <= 1 && !fake->call[s->index].function);
-    fake->call[s->index].function = function;
-    fake->call[s->index].context = context;
+    const int at = fake->calls[s->index];
+    CHECK(sequences <= 1);
+    if (at == FAKE_CALLS) return MNEM_BUSY;
+    fake->call[s->index][at].function = function;
+    fake->call[s->index][at].context = context;
+    fake->calls[s->index]++;
     return MNEM_OK;
 }
 
@@ -123,11 +126,11 @@ mnem_status mnem_engine_embed(mnem_engine *engine, const mnem_embed_text *texts,
 static bool make_call(fake_serve *fake) {
     bool any = false;
     for (int i = 0; i < FAKE_MODELS; i++) {
-        void (*function)(void *context, mnem_engine *engine) = fake->call[i].function;
-        if (!function) continue;
-        fake->call[i].function = NULL;
-        function(fake->call[i].context, NULL);
-        any = true;
+        for (int k = 0; k < fake->calls[i]; k++) {
+            fake->call[i][k].function(fake->call[i][k].context, NULL);
+            any = true;
+        }
+        fake->calls[i] = 0;
     }
     return any;
 }

@@ -8,7 +8,7 @@
 
 #include "server/api/api.h"
 
-enum { FAKE_REQUESTS = 64, FAKE_LINE = 256, FAKE_MODELS = 3 };
+enum { FAKE_REQUESTS = 64, FAKE_LINE = 256, FAKE_MODELS = 3, FAKE_CALLS = 16 };
 
 typedef struct fake_answer {
     int status; /* 0: none yet */
@@ -65,8 +65,9 @@ typedef struct fake_serve {
     struct {
         void (*function)(void *context, mnem_engine *engine);
         void *context;
-    } call[FAKE_MODELS]; /* of each scheduler */
-    fake_answer answer;  /* of the client at hand */
+    } call[FAKE_MODELS][FAKE_CALLS]; /* that wait, of each scheduler */
+    int calls[FAKE_MODELS];
+    fake_answer answer; /* of the client at hand */
     struct http_exchange *exchange;
     http_handler handler;
     int32_t key;

@@ -141,6 +141,10 @@ static void what_fails_is_told(void **state) {
     fake.submit = MNEM_CANCELLED;
     assert_int_equal(fake_post(&fake, path, "{\"input\":[1]}")->status, 503);
     assert_string_equal(fake.answer.headers, "Retry-After: 5\r\n");
+    fake.submit = MNEM_BUSY;
+    assert_int_equal(fake_post(&fake, path, "{\"input\":[1]}")->status, 503);
+    assert_string_equal(fake.answer.headers, "Retry-After: 1\r\n");
+    assert_true(fake_has("other calls wait for the model: try again later"));
     fake.submit = MNEM_OK;
     assert_int_equal(fake_post(&fake, path, "{\"input\":[1]}")->status, 200);
 }

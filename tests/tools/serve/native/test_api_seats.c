@@ -144,6 +144,79 @@ static void a_client_may_go(void **state) {
     act("1", "action=restore", file, 200);
 }
 
+static bool is_there(const char *name) {
+    char path[64];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return access(path, F_OK) == 0;
+}
+
+static void a_refused_save_leaves_no_file(void **state) {
+    (void)state;
+    fake.say = NULL;
+    post("/completion", ASK(",\"id_slot\":1"), 200);
+    fake.submit = MNEM_CANCELLED;
+    act("1", "action=save", "{\"filename\":\"c\"}", 503);
+    fake.submit = MNEM_OK;
+    fake.embed = MNEM_IO;
+    act("1", "action=save", "{\"filename\":\"c\"}", 500);
+    fake.embed = MNEM_OK;
+    assert_false(is_there("c") || is_there("c.1.part"));
+}
+
+enum { WAIT = 8 };
+
+/* Two conversations under one name: each answer is true, and the file has the one saved last. */
+static void actions_that_wait_are_some_and_do_not_mix(void **state) {
+    (void)state;
+    struct http_exchange exchange[WAIT];
+    static fake_answer answer[WAIT];
+    fake.say = NULL;
+    post("/completion", ASK(",\"id_slot\":1"), 200);
+    post("/completion", "{\"prompt\":[5,6,7],\"n_predict\":2,\"id_slot\":2}", 200);
+    for (int i = 0; i < WAIT; i++)
+        fake_ask(&fake, &exchange[i], &answer[i], "POST",
+                 i % 2 ? "/slots/2?action=save" : "/slots/1?action=save", file, sizeof file - 1);
+    struct http_exchange more;
+    static fake_answer refused;
+    fake_ask(&fake, &more, &refused, "POST", "/slots/1?action=save", file, sizeof file - 1);
+    assert_int_equal(refused.status, 503);
+    assert_string_equal(refused.headers, "Retry-After: 1\r\n");
+    assert_non_null(strstr(refused.body, "other actions of slots wait: try again later"));
+    assert_false(is_there("a.bin.9.part"));
+    while (fake_step(&fake)) {
+    }
+    for (int i = 0; i < WAIT; i++) {
+        assert_int_equal(answer[i].status, 200);
+        assert_non_null(strstr(answer[i].body, i % 2 ? "\"n_written\":20," : "\"n_written\":80,"));
+        fake_part(&fake, &exchange[i]);
+        free(answer[i].body);
+    }
+    fake_part(&fake, &more);
+    free(refused.body);
+    act("3", "action=restore", file, 200);
+    has("\"n_read\":20,");
+}
+
+/* Seats take a quarter of the memory for requests at most: 3 of them, with 16 KiB each. */
+static void seats_leave_memory_for_requests(void **state) {
+    (void)state;
+    char body[64];
+    fake_close(&fake);
+    fake_open_with(&(api_options){.slot_folder = folder, .memory_bytes = 200 << 10}, 4096, &fake);
+    for (int i = 0; i < 6; i++) {
+        snprintf(body, sizeof body, "{\"prompt\":[%d],\"n_predict\":2,\"id_slot\":%d}", 5 + i, i);
+        post("/completion", body, 200);
+    }
+    act("2", "action=save", file, 400);
+    has("no conversation has run in the slot 2");
+    for (int i = 3; i < 6; i++) {
+        snprintf(body, sizeof body, "%d", i);
+        act(body, "action=save", file, 200);
+    }
+    fake_close(&fake);
+    fake_open(&(api_options){.slot_folder = folder}, &fake);
+}
+
 static void without_a_folder_there_are_none(void **state) {
     (void)state;
     fake_serve bare;
@@ -163,6 +236,9 @@ int main(void) {
         cmocka_unit_test(another_key_has_nothing_there),
         cmocka_unit_test(what_is_wrong_is_named),
         cmocka_unit_test(a_client_may_go),
+        cmocka_unit_test(a_refused_save_leaves_no_file),
+        cmocka_unit_test(actions_that_wait_are_some_and_do_not_mix),
+        cmocka_unit_test(seats_leave_memory_for_requests),
     };
     const struct CMUnitTest bare[] = {cmocka_unit_test(without_a_folder_there_are_none)};
     return cmocka_run_group_tests(tests, open_fake, close_fake) |
