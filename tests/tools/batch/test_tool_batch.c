@@ -103,6 +103,9 @@ static void lines_that_are_wrong_are_answered(void **state) {
         {"{\"custom_id\": \"\xff\", \"url\": \"/v1/completions\", BODY}", NULL,
          "line 13: 'custom_id' has", 400},
         {"{\"custom_id\": \"h\", \"custom_id\": \"i\", BODY}", "h", "is there twice", 400},
+        {"{\"custom_id\": \"j\", \"url\": \"/v1/completions\", \"body\": {\"prompt\": \"a\", "
+         "\"lora\": [{\"id\": 0}]}}",
+         "j", "no adapter is loaded: start with --lora FILE to load one", 400},
     };
     enum { WRONG = sizeof wrong / sizeof *wrong };
     const char *in = at("wrong.jsonl"), *out = fresh("refused.jsonl");
