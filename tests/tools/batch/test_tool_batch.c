@@ -322,6 +322,16 @@ static void a_file_of_something_else_is_refused(void **state) {
     assert_non_null(strstr(r.err, "another mnem batch writes to"));
 }
 
+static void a_file_of_blank_lines_is_no_failure(void **state) {
+    (void)state;
+    const char *in = tool_file("blank.jsonl", "\n \t\r\n\n"), *out = fresh("blank_out.jsonl");
+    const tool_result r = BATCH(in, out, "--parallel", "1");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.err, "blank.jsonl has only blank lines"));
+    assert_int_equal(BATCH(in, out, "-q").code, 0);
+    holds(out, "");
+}
+
 static void a_file_without_requests_is_refused(void **state) {
     (void)state;
     tool_result r = RUN("batch", tool_model, tool_file("empty.jsonl", ""));
@@ -377,6 +387,7 @@ int main(void) {
         cmocka_unit_test(ctrl_c_says_how_to_go_on),
         cmocka_unit_test(a_signal_before_the_first_request_ends_it),
         cmocka_unit_test(a_file_of_something_else_is_refused),
+        cmocka_unit_test(a_file_of_blank_lines_is_no_failure),
         cmocka_unit_test(a_file_without_requests_is_refused),
         cmocka_unit_test(a_dry_run_writes_nothing),
         cmocka_unit_test(many_lines_take_a_few_bytes_each),
