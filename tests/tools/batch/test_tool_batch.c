@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/adapters/adapter_case.h"
 #include "kit/kit_file.h"
 #include "tools/batch/batch_file.h"
 #include "tools/kit/tool_memory.h"
@@ -322,6 +323,26 @@ static void a_file_of_something_else_is_refused(void **state) {
     assert_non_null(strstr(r.err, "another mnem batch writes to"));
 }
 
+/* Another adapter at the same path, as after more training. */
+static void answers_of_another_adapter_are_refused(void **state) {
+    (void)state;
+    char adapter[600], scaled[640];
+    const char *in = batch_requests("adapted.jsonl", 3, 4), *out = fresh("adapted_out.jsonl");
+    snprintf(adapter, sizeof adapter, "%s", at("tuned.gguf"));
+    snprintf(scaled, sizeof scaled, "%s:0.5", adapter);
+    adapter_make(tool_model, adapter, &(adapter_recipe){.rank = 4, .seed = 1});
+    assert_int_equal(BATCH(in, out, "-q", "--lora", adapter).code, 0);
+    assert_int_equal(BATCH(in, out, "-q", "--lora", adapter).code, 0);
+    char *before = read_file(out, NULL);
+    assert_int_equal(BATCH(in, out, "-q", "--lora", scaled).code, 1);
+    adapter_make(tool_model, adapter, &(adapter_recipe){.rank = 4, .seed = 2});
+    const tool_result r = BATCH(in, out, "-q", "--lora", adapter);
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "has answers of another model"));
+    holds(out, before);
+    free(before);
+}
+
 static void a_file_of_blank_lines_is_no_failure(void **state) {
     (void)state;
     const char *in = tool_file("blank.jsonl", "\n \t\r\n\n"), *out = fresh("blank_out.jsonl");
@@ -387,6 +408,7 @@ int main(void) {
         cmocka_unit_test(ctrl_c_says_how_to_go_on),
         cmocka_unit_test(a_signal_before_the_first_request_ends_it),
         cmocka_unit_test(a_file_of_something_else_is_refused),
+        cmocka_unit_test(answers_of_another_adapter_are_refused),
         cmocka_unit_test(a_file_of_blank_lines_is_no_failure),
         cmocka_unit_test(a_file_without_requests_is_refused),
         cmocka_unit_test(a_dry_run_writes_nothing),
