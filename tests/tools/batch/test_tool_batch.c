@@ -343,6 +343,33 @@ static void answers_of_another_adapter_are_refused(void **state) {
     free(before);
 }
 
+static void a_refused_run_keeps_an_incomplete_line(void **state) {
+    (void)state;
+    const char *in = batch_requests("torn.jsonl", 3, 4), *out = fresh("torn_out.jsonl");
+    static const char says[] = "is incomplete: its request is answered again";
+    assert_int_equal(BATCH(in, out, "-q").code, 0);
+    char *whole = read_file(out, NULL);
+    json_t *want = batch_answers(out);
+    whole[strlen(whole) - 9] = 0;
+    tool_file("torn_out.jsonl", whole);
+    tool_result r = BATCH(in, out, "--temp", "0.1");
+    assert_int_equal(r.code, 1);
+    assert_null(strstr(r.err, says));
+    holds(out, whole);
+    r = RUN("batch", tool_model, in, "-o", out, "--pooling", "last", "--memory", "1M");
+    assert_int_equal(r.code, 3);
+    assert_null(strstr(r.err, says));
+    holds(out, whole);
+    r = BATCH(in, out, "--parallel", "2");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.err, says));
+    json_t *got = batch_answers(out);
+    equal_answers(got, want);
+    json_decref(got);
+    json_decref(want);
+    free(whole);
+}
+
 static void a_file_of_blank_lines_is_no_failure(void **state) {
     (void)state;
     const char *in = tool_file("blank.jsonl", "\n \t\r\n\n"), *out = fresh("blank_out.jsonl");
@@ -409,6 +436,7 @@ int main(void) {
         cmocka_unit_test(a_signal_before_the_first_request_ends_it),
         cmocka_unit_test(a_file_of_something_else_is_refused),
         cmocka_unit_test(answers_of_another_adapter_are_refused),
+        cmocka_unit_test(a_refused_run_keeps_an_incomplete_line),
         cmocka_unit_test(a_file_of_blank_lines_is_no_failure),
         cmocka_unit_test(a_file_without_requests_is_refused),
         cmocka_unit_test(a_dry_run_writes_nothing),

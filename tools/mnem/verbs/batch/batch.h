@@ -8,8 +8,8 @@
  * ids, and a slot for each request without an answer.
  *
  * Only the file of answers records which requests are answered. It is read at the start, an
- * incomplete last line is cut off, and further answers are appended, each in one write. So a run
- * may end at any time, for any reason, and the next one continues. */
+ * incomplete last line is cut off once the plan fits, and further answers are appended, each in one
+ * write. So a run may end at any time, for any reason, and the next one continues. */
 #ifndef MNEM_TOOLS_MNEM_VERBS_BATCH_BATCH_H
 #define MNEM_TOOLS_MNEM_VERBS_BATCH_BATCH_H
 
@@ -50,8 +50,10 @@ typedef struct batch {
     serve serve; /* stage, plan, API and scheduler are used; connections are not */
     const batch_options *o;
     const char *in_path;
-    int in, out;         /* out -1: standard output */
-    bool out_keeps;      /* out is a plain file: a later run can continue it */
+    int in, out;    /* out -1: standard output */
+    bool out_keeps; /* out is a plain file: a later run can continue it */
+    bool cut;       /* the last line of out is incomplete, and begins at cut_at */
+    uint64_t cut_at;
     batch_count counted; /* of the file of requests */
     batch_reader reader;
     batch_request request; /* of the reader's line */
@@ -88,11 +90,12 @@ typedef struct batch {
 bool batch_output_is_stdout(const batch *b);
 /* Opens and locks the file of answers, if it exists. */
 int batch_output_open(batch *b);
-/* Creates the file if it doesn't exist. Call it after the plan fits. */
+/* Creates the file if it doesn't exist, and cuts off an incomplete last line. Call it after
+ * batch_output_check, when the plan fits. */
 int batch_output_create(batch *b);
 /* Counts the file's lines, for the plan. */
 int batch_output_count(const batch *b, char *chunk, uint64_t *lines);
-/* Reads the answers' ids into the table, and cuts off an incomplete last line. */
+/* Reads the answers' ids into the table, and sets cut. Changes nothing in the file. */
 int batch_output_read(batch *b);
 /* Checks that the answers are of this model and these options. */
 int batch_output_check(const batch *b);
