@@ -72,6 +72,7 @@ typedef struct batch {
     bool bounced;        /* it was refused at once because of others, and stays ready */
     int32_t full_at;     /* it is sent when fewer than these are under way; 0: no limit */
     int32_t broken;      /* consecutive answers with status 500 */
+    uint64_t broken_at;  /* batch_output_end before the first of them */
     void *memory;        /* holds the arrays, buffers and the table of ids */
     uint64_t memory_bytes;
     /* Numbers of answers: kept and kept_failed of earlier runs, done and failed of this one.
@@ -102,6 +103,10 @@ int batch_output_check(const batch *b);
 /* Appends an answer; refused: the line isn't a valid request. */
 void batch_output_put(batch *b, const batch_slot *slot, bool refused, int status, const char *body,
                       size_t bytes);
+/* The offset after the last answer, and removing the answers after an offset. A file that isn't
+ * plain stays as it is. */
+uint64_t batch_output_end(const batch *b);
+void batch_output_back(batch *b, uint64_t end);
 int batch_output_close(batch *b);
 
 /* ---- batch_feed.c ---- */

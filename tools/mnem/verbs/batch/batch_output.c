@@ -224,6 +224,15 @@ void batch_output_put(batch *b, const batch_slot *slot, bool refused, int status
     }
 }
 
+uint64_t batch_output_end(const batch *b) {
+    const off_t end = b->out_keeps ? lseek(b->out, 0, SEEK_CUR) : 0;
+    return end > 0 ? (uint64_t)end : 0;
+}
+
+void batch_output_back(batch *b, uint64_t end) {
+    if (b->out_keeps && ftruncate(b->out, (off_t)end) == 0) lseek(b->out, (off_t)end, SEEK_SET);
+}
+
 int batch_output_close(batch *b) {
     int code = TOOL_OK;
     if (b->out < 0) return code;
