@@ -252,7 +252,7 @@ static void say_wanted(const api *a, wanted w, const char *why, const char *para
         mnem_size_budget(error->least_bytes, size, sizeof size);
         api_refuse(error, 400, param,
                    "%s: the grammar needs %llu bytes, but this server reserves %llu for grammars: "
-                   "start the server with --memory %s",
+                   "start with --memory %s",
                    why, (unsigned long long)w.part, have, size);
     } else if (w.none) {
         api_refuse(error, 400, param,

@@ -160,8 +160,7 @@ bool api_refuse_long(const api_model *m, size_t tokens, const char *param, api_e
     error->context_tokens = m->context;
     return api_refuse(error, 400, param,
                       "the prompt has %zu tokens, which exceeds the available context size of %d, "
-                      "including the answer: shorten the prompt, or start the server with a larger "
-                      "--ctx",
+                      "including the answer: shorten the prompt, or start with a larger --ctx",
                       tokens, m->context);
 }
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/adapters/adapter_case.h"
 #include "kit/kit_file.h"
 #include "tools/batch/batch_file.h"
 #include "tools/kit/tool_memory.h"
@@ -103,6 +104,9 @@ static void lines_that_are_wrong_are_answered(void **state) {
         {"{\"custom_id\": \"\xff\", \"url\": \"/v1/completions\", BODY}", NULL,
          "line 13: 'custom_id' has", 400},
         {"{\"custom_id\": \"h\", \"custom_id\": \"i\", BODY}", "h", "is there twice", 400},
+        {"{\"custom_id\": \"j\", \"url\": \"/v1/completions\", \"body\": {\"prompt\": \"a\", "
+         "\"lora\": [{\"id\": 0}]}}",
+         "j", "no adapter is loaded: start with --lora FILE to load one", 400},
     };
     enum { WRONG = sizeof wrong / sizeof *wrong };
     const char *in = at("wrong.jsonl"), *out = fresh("refused.jsonl");
@@ -319,6 +323,63 @@ static void a_file_of_something_else_is_refused(void **state) {
     assert_non_null(strstr(r.err, "another mnem batch writes to"));
 }
 
+/* Another adapter at the same path, as after more training. */
+static void answers_of_another_adapter_are_refused(void **state) {
+    (void)state;
+    char adapter[600], scaled[640];
+    const char *in = batch_requests("adapted.jsonl", 3, 4), *out = fresh("adapted_out.jsonl");
+    snprintf(adapter, sizeof adapter, "%s", at("tuned.gguf"));
+    snprintf(scaled, sizeof scaled, "%s:0.5", adapter);
+    adapter_make(tool_model, adapter, &(adapter_recipe){.rank = 4, .seed = 1});
+    assert_int_equal(BATCH(in, out, "-q", "--lora", adapter).code, 0);
+    assert_int_equal(BATCH(in, out, "-q", "--lora", adapter).code, 0);
+    char *before = read_file(out, NULL);
+    assert_int_equal(BATCH(in, out, "-q", "--lora", scaled).code, 1);
+    adapter_make(tool_model, adapter, &(adapter_recipe){.rank = 4, .seed = 2});
+    const tool_result r = BATCH(in, out, "-q", "--lora", adapter);
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "has answers of another model"));
+    holds(out, before);
+    free(before);
+}
+
+static void a_refused_run_keeps_an_incomplete_line(void **state) {
+    (void)state;
+    const char *in = batch_requests("torn.jsonl", 3, 4), *out = fresh("torn_out.jsonl");
+    static const char says[] = "is incomplete: its request is answered again";
+    assert_int_equal(BATCH(in, out, "-q").code, 0);
+    char *whole = read_file(out, NULL);
+    json_t *want = batch_answers(out);
+    whole[strlen(whole) - 9] = 0;
+    tool_file("torn_out.jsonl", whole);
+    tool_result r = BATCH(in, out, "--temp", "0.1");
+    assert_int_equal(r.code, 1);
+    assert_null(strstr(r.err, says));
+    holds(out, whole);
+    r = RUN("batch", tool_model, in, "-o", out, "--pooling", "last", "--memory", "1M");
+    assert_int_equal(r.code, 3);
+    assert_null(strstr(r.err, says));
+    holds(out, whole);
+    r = BATCH(in, out, "--parallel", "2");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.err, says));
+    json_t *got = batch_answers(out);
+    equal_answers(got, want);
+    json_decref(got);
+    json_decref(want);
+    free(whole);
+}
+
+static void a_file_of_blank_lines_is_no_failure(void **state) {
+    (void)state;
+    const char *in = tool_file("blank.jsonl", "\n \t\r\n\n"), *out = fresh("blank_out.jsonl");
+    const tool_result r = BATCH(in, out, "--parallel", "1");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.err, "blank.jsonl has only blank lines"));
+    assert_int_equal(BATCH(in, out, "-q").code, 0);
+    holds(out, "");
+}
+
 static void a_file_without_requests_is_refused(void **state) {
     (void)state;
     tool_result r = RUN("batch", tool_model, tool_file("empty.jsonl", ""));
@@ -374,6 +435,9 @@ int main(void) {
         cmocka_unit_test(ctrl_c_says_how_to_go_on),
         cmocka_unit_test(a_signal_before_the_first_request_ends_it),
         cmocka_unit_test(a_file_of_something_else_is_refused),
+        cmocka_unit_test(answers_of_another_adapter_are_refused),
+        cmocka_unit_test(a_refused_run_keeps_an_incomplete_line),
+        cmocka_unit_test(a_file_of_blank_lines_is_no_failure),
         cmocka_unit_test(a_file_without_requests_is_refused),
         cmocka_unit_test(a_dry_run_writes_nothing),
         cmocka_unit_test(many_lines_take_a_few_bytes_each),

@@ -275,6 +275,8 @@ static void say_end(const batch *b, int code) {
         tool_message("stopped after %" PRIu64 " of %" PRIu64
                      " requests; with --out FILE a stopped run can go on",
                      b->done, b->counted.lines - b->blank);
+    else if (!b->done && !b->kept)
+        tool_message("%s has only blank lines: there is no request", b->in_path);
     else if (!b->done)
         tool_message("%s has all answers already (%" PRIu64 ")", out, b->kept);
     else
@@ -303,7 +305,8 @@ static int end_of(batch *b, int code) {
         print_end(b, code);
     else if (!b->o->serve.args.quiet)
         say_end(b, code);
-    const bool none = b->failed + b->kept_failed == b->done + b->kept;
+    const uint64_t all = b->done + b->kept;
+    const bool none = all > 0 && b->failed + b->kept_failed == all;
     return code == TOOL_OK && none ? TOOL_FAILED : code;
 }
 

@@ -136,7 +136,7 @@ static bool read_list(api *a, const api_slot *slot, const json_t *list, float **
                           "'%s' must be a list of objects with 'id' or 'name', and 'scale'", field);
     if (count == 0 && json_array_size(list) > 0)
         return api_refuse(error, 400, field,
-                          "this server has no adapters: mnem serve --lora FILE loads one");
+                          "no adapter is loaded: start with --lora FILE to load one");
     if (count == 0) return true;
     *scales = make_scales(a, slot, error);
     if (!*scales) return false;

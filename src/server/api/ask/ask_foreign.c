@@ -23,9 +23,9 @@ static const struct {
 } fields[] = {
     /* Ollama */
     {"options", REFUSED,
-     "send its members as fields of the request ('max_tokens' for num_predict); --ctx of mnem "
-     "serve sets num_ctx"},
-    {"template", REFUSED, "--template FILE of mnem serve sets the chat template"},
+     "send its members as fields of the request ('max_tokens' for num_predict); start with "
+     "--ctx N for num_ctx"},
+    {"template", REFUSED, "start with --template FILE, which sets the chat template"},
     {"raw", REFUSED, "/v1/completions takes a prompt without a template"},
     {"system", REFUSED, "send a message with the role 'system'"},
     {"images", REFUSED, "send text only"},
@@ -33,7 +33,7 @@ static const struct {
     {"keep_alive", LISTED, ""}, /* a model stays as long as its server */
     {"think", REFUSED, "use 'chat_template_kwargs', such as {\"enable_thinking\": false}"},
     /* llama.cpp */
-    {"chat_template", REFUSED, "--template FILE of mnem serve sets the chat template"},
+    {"chat_template", REFUSED, "start with --template FILE, which sets the chat template"},
     {"image_data", REFUSED, "send text only"},
     {"mirostat", REFUSED, "use 'temperature', 'top_p' or 'min_p'"},
     {"n_indent", REFUSED, "leave it out"},
@@ -56,7 +56,7 @@ static const struct {
     {"bad_words", REFUSED, "use 'logit_bias'"},
     {"stop_token_ids", REFUSED, "use 'stop'"},
     {"min_tokens", REFUSED, "use 'ignore_eos' with 'max_tokens'"},
-    {"truncate_prompt_tokens", REFUSED, "--truncate of mnem serve truncates prompts"},
+    {"truncate_prompt_tokens", REFUSED, "start with --truncate, which truncates prompts"},
     {"prompt_logprobs", REFUSED, "use 'echo' with 'logprobs' in /v1/completions"},
     {"include_stop_str_in_output", REFUSED, "stop strings are never in the answer"},
     {"continue_final_message", REFUSED, "use /v1/completions with the rendered prompt"},

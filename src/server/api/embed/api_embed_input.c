@@ -36,7 +36,7 @@ static bool check_pooling(const api_served *served, api_error *error) {
     error->code = "unsupported";
     return api_refuse(error, 400, "model",
                       "the file of the model '%.100s' does not name a pooling method for "
-                      "embeddings: start the server with --pooling mean or --pooling last",
+                      "embeddings: start with --pooling mean or --pooling last",
                       served->model.name);
 }
 

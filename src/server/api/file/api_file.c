@@ -52,7 +52,7 @@ static void add_tensors(sha256 *d, const mnem_model *model, uint32_t tensors) {
 
 static void read_digest(const mnem_model *model, const mnem_tokenizer *tokenizer,
                         const mnem_model_info *info, api_file *file) {
-    const uint64_t vocabulary = mnem_tokenizer_checksum(tokenizer);
+    const uint64_t vocabulary = tokenizer ? mnem_tokenizer_checksum(tokenizer) : 0;
     sha256 d;
     sha256_init(&d);
     sha256_add(&d, &info->file_bytes, sizeof info->file_bytes);

@@ -19,7 +19,8 @@ typedef struct api_file {
     char level[16];           /* "Q4_K_M" */
 } api_file;
 
-/* Reads a few hundred bytes of tensors; unreadable ones are skipped. */
+/* Reads a few hundred bytes of tensors; unreadable ones are skipped. tokenizer: NULL for a file
+ * without a vocabulary, such as an adapter. */
 void api_file_read(const mnem_model *model, const mnem_tokenizer *tokenizer, api_file *file);
 
 #endif

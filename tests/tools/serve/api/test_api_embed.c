@@ -123,7 +123,7 @@ static void a_model_without_pooling_says_what_to_do(void **state) {
     fake_close(&fake);
     fake_open(&(api_options){0}, &fake);
     assert_int_equal(fake_post(&fake, path, "{\"input\":\"a\"}")->status, 400);
-    assert_true(fake_has("start the server with --pooling mean or --pooling last"));
+    assert_true(fake_has("start with --pooling mean or --pooling last"));
 }
 
 static void a_text_waits_for_pages(void **state) {

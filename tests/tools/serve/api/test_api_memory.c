@@ -161,7 +161,7 @@ static void many_cases_that_begin_alike_are_written(void **state) {
     fake_close(&fake);
     fake_open(&(api_options){.grammar_bytes = 1 << 20, .template_bytes = 1 << 20}, &fake);
     assert_true(fake_refuses("/v1/completions", body, 400, "json_schema"));
-    assert_true(fake_has("start the server with --memory"));
+    assert_true(fake_has("start with --memory"));
 }
 
 /* Nobody else is in the way: to try again wouldn't help. */

@@ -8,8 +8,8 @@
  * ids, and a slot for each request without an answer.
  *
  * Only the file of answers records which requests are answered. It is read at the start, an
- * incomplete last line is cut off, and further answers are appended, each in one write. So a run
- * may end at any time, for any reason, and the next one continues. */
+ * incomplete last line is cut off once the plan fits, and further answers are appended, each in one
+ * write. So a run may end at any time, for any reason, and the next one continues. */
 #ifndef MNEM_TOOLS_MNEM_VERBS_BATCH_BATCH_H
 #define MNEM_TOOLS_MNEM_VERBS_BATCH_BATCH_H
 
@@ -50,8 +50,10 @@ typedef struct batch {
     serve serve; /* stage, plan, API and scheduler are used; connections are not */
     const batch_options *o;
     const char *in_path;
-    int in, out;         /* out -1: standard output */
-    bool out_keeps;      /* out is a plain file: a later run can continue it */
+    int in, out;    /* out -1: standard output */
+    bool out_keeps; /* out is a plain file: a later run can continue it */
+    bool cut;       /* the last line of out is incomplete, and begins at cut_at */
+    uint64_t cut_at;
     batch_count counted; /* of the file of requests */
     batch_reader reader;
     batch_request request; /* of the reader's line */
@@ -70,6 +72,7 @@ typedef struct batch {
     bool bounced;        /* it was refused at once because of others, and stays ready */
     int32_t full_at;     /* it is sent when fewer than these are under way; 0: no limit */
     int32_t broken;      /* consecutive answers with status 500 */
+    uint64_t broken_at;  /* batch_output_end before the first of them */
     void *memory;        /* holds the arrays, buffers and the table of ids */
     uint64_t memory_bytes;
     /* Numbers of answers: kept and kept_failed of earlier runs, done and failed of this one.
@@ -88,17 +91,22 @@ typedef struct batch {
 bool batch_output_is_stdout(const batch *b);
 /* Opens and locks the file of answers, if it exists. */
 int batch_output_open(batch *b);
-/* Creates the file if it doesn't exist. Call it after the plan fits. */
+/* Creates the file if it doesn't exist, and cuts off an incomplete last line. Call it after
+ * batch_output_check, when the plan fits. */
 int batch_output_create(batch *b);
 /* Counts the file's lines, for the plan. */
 int batch_output_count(const batch *b, char *chunk, uint64_t *lines);
-/* Reads the answers' ids into the table, and cuts off an incomplete last line. */
+/* Reads the answers' ids into the table, and sets cut. Changes nothing in the file. */
 int batch_output_read(batch *b);
 /* Checks that the answers are of this model and these options. */
 int batch_output_check(const batch *b);
 /* Appends an answer; refused: the line isn't a valid request. */
 void batch_output_put(batch *b, const batch_slot *slot, bool refused, int status, const char *body,
                       size_t bytes);
+/* The offset after the last answer, and removing the answers after an offset. A file that isn't
+ * plain stays as it is. */
+uint64_t batch_output_end(const batch *b);
+void batch_output_back(batch *b, uint64_t end);
 int batch_output_close(batch *b);
 
 /* ---- batch_feed.c ---- */

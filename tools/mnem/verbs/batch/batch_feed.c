@@ -4,7 +4,8 @@
  * from. A request that others leave no room for is sent once more. If it was refused at once (429
  * of a full queue), it is sent after the next answer. If shared memory was missing later, it is
  * sent with fewer others under way; if it fails again, alone. So no answer depends on the other
- * requests. */
+ * requests. After a 500 it is sent again, too: the cause may have been another request, or a device
+ * that has failed. In the second case the run stops, and the failed requests stay unanswered. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -101,9 +102,9 @@ static batch_slot *free_slot(batch *b) {
     return &b->slot[i];
 }
 
-/* Whether other requests may have caused this status. */
+/* Whether the request may succeed without others under way. */
 static bool is_crowded(int status) {
-    return status == 413 || status == 429 || status == 503;
+    return status == 413 || status == 429 || status == 500 || status == 503;
 }
 
 /* Keeps the request for later, and lowers the limit of requests under way; grow raises it by one
@@ -125,14 +126,18 @@ static void grow(batch *b) {
 }
 
 /* Whether the run stops: BROKEN_MOST answers in a row had status 500, so that further requests
- * would probably fail, too (a disk that is gone). */
+ * would probably fail, too (a disk that is gone). Those of them that were written, since their
+ * requests failed alone, are removed: the next run sends these requests again. */
 static bool stops_for(batch *b, int status, const char *body, size_t bytes) {
     enum { BROKEN_MOST = 8 };
+    if (status == 500 && b->broken == 0) b->broken_at = batch_output_end(b);
     b->broken = status == 500 ? b->broken + 1 : 0;
     if (b->broken < BROKEN_MOST) return false;
-    if (b->code == TOOL_OK)
-        b->code = tool_failed("the last %d requests all failed, with status 500: %.*s", BROKEN_MOST,
+    if (b->code == TOOL_OK) {
+        batch_output_back(b, b->broken_at);
+        b->code = tool_failed("the last %d answers all had status 500: %.*s", BROKEN_MOST,
                               (int)(bytes < 300 ? bytes : 300), body);
+    }
     return true;
 }
 
@@ -142,6 +147,7 @@ static void on_answer(void *sender, int status, const void *body, size_t bytes) 
     slot->used = false;
     b->in_flight--;
     if (slot->place.alone) b->alone = false;
+    if (stops_for(b, status, body, bytes)) return;
     if (is_crowded(status) && !slot->place.alone) {
         if (slot == b->sending && b->in_flight > 0)
             b->bounced = true;
@@ -150,7 +156,7 @@ static void on_answer(void *sender, int status, const void *body, size_t bytes) 
         return;
     }
     grow(b);
-    if (!stops_for(b, status, body, bytes)) batch_output_put(b, slot, false, status, body, bytes);
+    batch_output_put(b, slot, false, status, body, bytes);
 }
 
 http_local_answer *batch_feed_answer(void) {

@@ -1,8 +1,9 @@
 /* batch_output.c: reads the file of answers at the start, and appends answers.
  *
  * An answer is one line and one write. A process that is killed leaves at most one incomplete line,
- * at the end of the file; the next run cuts it off. A file with any other line that mnem batch has
- * not written is refused, since it belongs to another program. */
+ * at the end of the file; the next run cuts it off, once its plan fits and the answers are of its
+ * model and options. A file with any other line that mnem batch has not written is refused, since
+ * it belongs to another program. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -50,8 +51,20 @@ int batch_output_open(batch *b) {
     return opened(b);
 }
 
+/* Cuts off the incomplete last line. */
+static int cut_off(batch *b) {
+    if (!b->cut) return TOOL_OK;
+    if (ftruncate(b->out, (off_t)b->cut_at) != 0 || lseek(b->out, (off_t)b->cut_at, SEEK_SET) < 0)
+        return failed(b->o->out, errno);
+    b->cut = false;
+    if (!b->serve.model.stage.args->quiet)
+        tool_message("the last line of %s is incomplete: its request is answered again", b->o->out);
+    return TOOL_OK;
+}
+
 int batch_output_create(batch *b) {
-    if (batch_output_is_stdout(b) || b->out >= 0) return TOOL_OK;
+    if (batch_output_is_stdout(b)) return TOOL_OK;
+    if (b->out >= 0) return cut_off(b);
     b->out = open(b->o->out, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     return opened(b);
 }
@@ -96,12 +109,11 @@ static int take_answer(batch *b, const batch_reader *r) {
     return TOOL_OK;
 }
 
-/* Cuts off the last line, which has no newline. */
-static int cut_off(const batch *b, const batch_reader *r) {
+/* Keeps where the last line begins, which has no newline. */
+static int take_incomplete(batch *b, const batch_reader *r) {
     if (!batch_answer_begins(r->line, r->n)) return refuse_line(b, r);
-    if (ftruncate(b->out, (off_t)r->offset) != 0) return failed(b->o->out, errno);
-    if (!b->serve.model.stage.args->quiet)
-        tool_message("the last line of %s is incomplete: its request is answered again", b->o->out);
+    b->cut = true;
+    b->cut_at = r->offset;
     return TOOL_OK;
 }
 
@@ -113,7 +125,7 @@ int batch_output_read(batch *b) {
     batch_reader_init(&r, b->out, b->reader.chunk, line, BATCH_HEAD_MOST);
     while (code == TOOL_OK && (more = batch_reader_next(&r)) > 0) {
         if (!r.ended)
-            code = cut_off(b, &r);
+            code = take_incomplete(b, &r);
         else if (!batch_reader_is_blank(&r))
             code = tool_interrupted() ? TOOL_INTERRUPTED : take_answer(b, &r);
     }
@@ -210,6 +222,15 @@ void batch_output_put(batch *b, const batch_slot *slot, bool refused, int status
         b->first_failed = slot->place.line;
         keep_why(b, body, bytes);
     }
+}
+
+uint64_t batch_output_end(const batch *b) {
+    const off_t end = b->out_keeps ? lseek(b->out, 0, SEEK_CUR) : 0;
+    return end > 0 ? (uint64_t)end : 0;
+}
+
+void batch_output_back(batch *b, uint64_t end) {
+    if (b->out_keeps && ftruncate(b->out, (off_t)end) == 0) lseek(b->out, (off_t)end, SEEK_SET);
 }
 
 int batch_output_close(batch *b) {

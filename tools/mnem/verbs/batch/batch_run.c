@@ -1,8 +1,8 @@
 /* batch_run.c: a hash of everything that the answers of a run depend on. Each answer contains it.
  *
- * The high half is a hash of the model's digest and its adapters. The low half is a hash of the
- * values of all options that change a text; options that only change time or memory are left
- * out. */
+ * The high half is a hash of the digests of the model and its adapters, and of the adapters' scales
+ * and paths (a request may name an adapter). The low half is a hash of the values of all options
+ * that change a text; options that only change time or memory are left out. */
 #include <string.h>
 
 #include "server/api/file/api_file.h"
@@ -60,8 +60,15 @@ static uint64_t hash_options(const batch *b) {
 
 static uint64_t hash_model(const batch *b) {
     api_file file;
-    api_file_read(b->serve.model.stage.model, b->serve.model.stage.tokenizer, &file);
-    return hash_texts(hash_text(0, file.digest), &b->o->serve.session.lora);
+    const tool_stage *stage = &b->serve.model.stage;
+    api_file_read(stage->model, stage->tokenizer, &file);
+    uint64_t hash = hash_texts(hash_text(0, file.digest), &b->o->serve.session.lora);
+    for (int32_t i = 0; i < stage->options.adapter_count; i++) {
+        api_file_read(stage->adapter_file[i], NULL, &file); /* an adapter has no vocabulary */
+        hash = hash_text(hash, file.digest);
+        hash = batch_hash(hash, &stage->adapter[i].scale, sizeof stage->adapter[i].scale);
+    }
+    return hash;
 }
 
 uint64_t batch_run_of(const batch *b) {
