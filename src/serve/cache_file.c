@@ -300,8 +300,9 @@ static bool is_of_tree(const mnem_scheduler *s, const mnem__lane *lane, uint64_t
 }
 
 /* The cached lane with the longest common beginning with these tokens, of several the one that was
- * used last; NULL: all are shorter than MNEM__PREFIX_LEAST. One of both must be the beginning of the
- * other: a lane that only begins alike, as with a common system prompt, is another conversation. */
+ * used last; NULL: all are shorter than MNEM__PREFIX_LEAST. One of both must be the beginning of
+ * the other: a lane that only begins alike, as with a common system prompt, is another
+ * conversation. */
 static mnem__lane *lane_of(mnem_scheduler *s, uint64_t tree, const int32_t *ids, int32_t count) {
     mnem__lane *best = NULL;
     int32_t most = MNEM__PREFIX_LEAST - 1;
