@@ -2,7 +2,6 @@
 """Clients that take random turns between the models of one server, in one memory budget.
 
     bench/serve_models.py MNEM MODEL... --memory 1100M [--seconds 60] [--clients 16] [--swap FOLDER]
-    bench/serve_models.py MNEM MODEL... --memory 1100M --router LLAMA_SERVER
 
 Every request has one of a few prompts, without chance, and its answer is compared with the one that
 it gets from a server that has its model alone. Prints requests per minute, failures, answers that
@@ -10,9 +9,7 @@ differ, waiting times until the first token (p50, p99, longest), prompt tokens t
 cache, and the peak of memory as the kernel counts it. Exits 1 if a request fails, an answer differs,
 or the peak is above the budget.
 
-With --router llama.cpp's server runs as a router of the same models in a control group of the same
-size, with 1, 2 and 3 models at most (needs a control group that may be written; control_group.py).
-Its answers are compared with its own.
+compare_models.py compares requests per minute with llama.cpp's router.
 """
 import argparse
 import json
@@ -24,8 +21,6 @@ import tempfile
 import threading
 import time
 import urllib.request
-
-from control_group import ControlGroup, words, write
 
 PROMPTS = ["In the beginning God created the heaven and the earth, and the earth was",
            "The quick brown fox jumps over the lazy dog near the river bank, while the other animals of the",
@@ -46,21 +41,15 @@ def parse():
     parser.add_argument("--wait", type=int, default=10)
     parser.add_argument("--context", type=int, default=2048)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--router")
     return parser.parse_args()
 
 
 class Server:
-    """A process that prints its address, or one whose port is chosen here."""
+    """A process that prints its address."""
 
-    def __init__(self, command, port=None, group=None):
-        def enter():
-            if group:
-                write(group.path, "cgroup.procs", os.getpid())
-
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL if port else subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL, text=True, preexec_fn=enter)
-        self.url = f"http://127.0.0.1:{port}" if port else self.process.stdout.readline().strip()
+    def __init__(self, command):
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.url = self.process.stdout.readline().strip()
         if not self.url:
             sys.exit(f"{' '.join(command)}: no address")
         for _ in range(600):
@@ -171,36 +160,10 @@ def run_mnem(arguments, names):
     return bool(load.failed or load.differ or code or peak > size_of(arguments.memory))
 
 
-def run_router(arguments, names, most):
-    group = ControlGroup("serve-models")
-    group.limit(size_of(arguments.memory))
-    with tempfile.TemporaryDirectory() as folder:
-        for name, model in names.items():
-            os.symlink(os.path.abspath(model), os.path.join(folder, name + ".gguf"))
-        port = random.randrange(20000, 32000)
-        server = Server([arguments.router, "--models-dir", folder, "--models-max", str(most), "--port", str(port),
-                         "-c", str(arguments.context * 8), "-np", "8"], port, group)
-        load = Load(arguments, server, list(names), {})
-        for name in names:
-            for prompt in PROMPTS:
-                try:
-                    load.alone[name, prompt] = server.ask(name, prompt)[0]
-                except (OSError, ValueError):
-                    load.alone[name, prompt] = None
-        seconds = load.run()
-        peak = "memory.peak" if group.version == 2 else "memory.max_usage_in_bytes"
-        load.tell(f"router, {most} at most", seconds, int(words(group.path, peak)[0]))
-        server.end()
-    group.remove()
-
-
 def main():
     arguments = parse()
     names = {os.path.splitext(os.path.basename(model))[0]: model for model in arguments.models}
     wrong = run_mnem(arguments, names)
-    if arguments.router:
-        for most in (1, 2, 3):
-            run_router(arguments, names, most)
     sys.exit(wrong)
 
 
