@@ -4,10 +4,10 @@
     bench/compare_infill.py MNEM LLAMA_SERVER MODEL [--tokens 24] [--threads 2] [--memory 2G]
 
 MODEL has fill-in-the-middle tokens (Qwen2.5-Coder). The holes are in files of this tree: the rest of
-a line and the two lines behind it, in the middle of a file. Both have keys and values in f32. A text that differs is judged by the first
-token that differs: it is a near tie if one of the two servers gives both candidates, and their logits
-differ by at most 0.1 there. The last line says how many are equal, near ties, and neither; the status
-is 1 where there is one of neither."""
+a line and the two lines behind it, in the middle of a file. Both servers have keys and values in f32.
+A text that differs is judged by the first token that differs: it is a near tie if one of the servers
+gives both candidates, and their logits differ by at most 0.1 there. The last line says how many are
+equal, near ties, and neither; the status is 1 where there is one of neither."""
 import argparse
 import json
 import pathlib
@@ -20,11 +20,11 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FILES = ["src/alloc/ledger/ledger.c", "src/base/heap.c", "src/base/checked.h", "src/base/sort.c",
          "src/place/greedy/greedy.c", "src/server/api/embed/api_embed.c",
-         "src/server/api/api_error.c", "src/server/http/http_guard.c", "src/serve/request_queue.c",
-         "src/serve/prefix_cache.c", "src/sampling/sampler.c", "src/engine/sequence.c",
-         "tools/mnem/verbs/verb_embed.c", "tools/mnem/verbs/verb_serve.c", "bench/serve_client.py",
-         "bench/compare_grammar.py", "bench/control_group.py", "bench/read_rate.py",
-         "tests/clients/conftest.py",
+         "src/server/api/api_error.c", "src/server/http/http_guard.c",
+         "src/serve/request_queue.c", "src/serve/prefix_cache.c", "src/sampling/sampler.c",
+         "src/engine/sequence.c", "tools/mnem/verbs/verb_embed.c",
+         "tools/mnem/verbs/verb_serve.c", "bench/serve_client.py", "bench/compare_grammar.py",
+         "bench/control_group.py", "bench/read_rate.py", "tests/clients/conftest.py",
          "fuzz/fuzz_api.c", "scripts/check_files", "src/trace/trace.c", "src/ops/core/types.c",
          "bench/bench_rows.c"]
 HOLES, BEFORE, AFTER, TIE = 20, 6, 3, 0.1
