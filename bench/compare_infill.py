@@ -4,10 +4,10 @@
     bench/compare_infill.py MNEM LLAMA_SERVER MODEL [--tokens 24] [--threads 2] [--memory 2G]
 
 MODEL has fill-in-the-middle tokens (Qwen2.5-Coder). The holes are in files of this tree: the rest of
-a line and the two lines behind it, in the middle of a file. Both have keys and values in f32. A text that differs is judged by the first
-token that differs: it is a near tie if one of the two servers gives both candidates, and their logits
-differ by at most 0.1 there. The last line says how many are equal, near ties, and neither; the status
-is 1 where there is one of neither."""
+a line and the two lines behind it, in the middle of a file. Both servers have keys and values in f32.
+A text that differs is judged by the first token that differs: it is a near tie if one of the servers
+gives both candidates, and their logits differ by at most 0.1 there. The last line says how many are
+equal, near ties, and neither; the status is 1 where there is one of neither."""
 import argparse
 import json
 import pathlib
@@ -20,14 +20,14 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FILES = ["src/alloc/ledger/ledger.c", "src/base/heap.c", "src/base/checked.h", "src/base/sort.c",
          "src/place/greedy/greedy.c", "src/server/api/embed/api_embed.c",
-         "src/server/api/api_error.c", "src/server/http/http_guard.c", "src/serve/request_queue.c",
-         "src/serve/prefix_cache.c", "src/sampling/sampler.c", "src/engine/sequence.c",
-         "tools/mnem/verbs/verb_embed.c", "tools/mnem/verbs/verb_serve.c", "bench/serve_client.py",
-         "bench/compare_grammar.py", "bench/control_group.py", "bench/read_rate.py",
-         "tests/clients/conftest.py",
+         "src/server/api/api_error.c", "src/server/http/http_guard.c",
+         "src/serve/request_queue.c", "src/serve/prefix_cache.c", "src/sampling/sampler.c",
+         "src/engine/sequence.c", "tools/mnem/verbs/verb_embed.c",
+         "tools/mnem/verbs/verb_serve.c", "bench/serve_client.py", "bench/compare_grammar.py",
+         "bench/control_group.py", "bench/read_rate.py", "tests/clients/conftest.py",
          "fuzz/fuzz_api.c", "scripts/check_files", "src/trace/trace.c", "src/ops/core/types.c",
          "bench/bench_rows.c"]
-HOLES, BEFORE, AFTER, TIE = 20, 12, 5, 0.1
+HOLES, BEFORE, AFTER, TIE = 20, 6, 3, 0.1
 
 
 def holes():
@@ -68,26 +68,20 @@ def wait(process, address):
     sys.exit(f"{process.args[0]} does not answer")
 
 
-def fill(command, wanted, tokens):
-    """The answer to each hole; the server ends afterwards."""
+def start(command):
     port = free_port()
-    with subprocess.Popen(command + ["--port", str(port)], stdout=subprocess.DEVNULL,
-                          stderr=subprocess.DEVNULL) as process:
-        address = f"http://127.0.0.1:{port}"
-        try:
-            wait(process, address)
-            answers = []
-            for _, prefix, suffix in wanted:
-                body = {"input_prefix": prefix, "input_suffix": suffix, "n_predict": tokens,
-                        "temperature": 0, "top_k": 0, "top_p": 1, "min_p": 0, "n_probs": 8,
-                        "cache_prompt": False, "seed": 1}
-                request = urllib.request.Request(address + "/infill", json.dumps(body).encode(),
-                                                 {"Content-Type": "application/json"})
-                with urllib.request.urlopen(request, timeout=600) as answer:
-                    answers.append(json.load(answer))
-            return answers
-        finally:
-            process.terminate()
+    process = subprocess.Popen(command + ["--port", str(port)], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL)
+    return process, f"http://127.0.0.1:{port}"
+
+
+def fill(address, prefix, suffix, tokens):
+    body = {"input_prefix": prefix, "input_suffix": suffix, "n_predict": tokens, "temperature": 0,
+            "top_k": 0, "top_p": 1, "min_p": 0, "n_probs": 8, "cache_prompt": False, "seed": 1}
+    request = urllib.request.Request(address + "/infill", json.dumps(body).encode(),
+                                     {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=600) as answer:
+        return json.load(answer)
 
 
 def gap(entry, ids):
@@ -109,6 +103,10 @@ def judge(ours, theirs):
     return "other", min(len(a), len(b)), None, None
 
 
+def show(number):
+    return "?" if number is None else f"{number:.3f}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("mnem", "peer", "model"):
@@ -118,18 +116,26 @@ def main():
     parser.add_argument("--memory", default="2G")
     o = parser.parse_args()
     wanted = holes()
-    ours = fill([o.mnem, "serve", o.model, "--memory", o.memory, "--ctx", "1024", "--threads",
-                 o.threads, "--kv", "f32", "--parallel", "1", "--quiet", "--no-history"], wanted, o.tokens)
-    theirs = fill([o.peer, "--model", o.model, "--ctx-size", "1024", "--threads", o.threads,
-                   "-ctk", "f32", "-ctv", "f32", "--parallel", "1", "--no-warmup"], wanted, o.tokens)
+    servers = [start([o.mnem, "serve", o.model, "--memory", o.memory, "--ctx", "4096", "--threads",
+                      o.threads, "--kv", "f32", "--parallel", "1", "--quiet", "--no-history"]),
+               start([o.peer, "--model", o.model, "--ctx-size", "4096", "--threads", o.threads,
+                      "-ctk", "f32", "-ctv", "f32", "--parallel", "1", "--no-warmup"])]
     counts = {"equal": 0, "tie": 0, "other": 0}
-    for (name, _, _), x, y in zip(wanted, ours, theirs):
-        how, at, mine, its = judge(x, y)
-        counts[how] += 1
-        same = x["tokens_evaluated"] == y["tokens_evaluated"]
-        print(f"{how:6} {name:40} {x['tokens_evaluated']:5} tokens of prompt"
-              + ("" if same else f" (peer {y['tokens_evaluated']})")
-              + ("" if how == "equal" else f", token {at}, gap {mine} (peer {its})"))
+    try:
+        for process, address in servers:
+            wait(process, address)
+        for name, prefix, suffix in wanted:
+            x, y = [fill(address, prefix, suffix, o.tokens) for _, address in servers]
+            how, at, mine, its = judge(x, y)
+            counts[how] += 1
+            same = x["tokens_evaluated"] == y["tokens_evaluated"]
+            print(f"{how:6} {name:40} {x['tokens_evaluated']:5} tokens of prompt"
+                  + ("" if same else f" (peer {y['tokens_evaluated']})")
+                  + ("" if how == "equal" else f", token {at}, apart by {show(mine)} (peer {show(its)})"),
+                  flush=True)
+    finally:
+        for process, _ in servers:
+            process.terminate()
     print(f"{len(wanted)} holes: {counts['equal']} equal, {counts['tie']} near ties, "
           f"{counts['other']} other")
     sys.exit(1 if counts["other"] else 0)
