@@ -2,7 +2,7 @@
 """compare_models.py LLAMA_SERVER MODELS MEMORY [options]: several models in one budget.
 
 MODELS is a folder of GGUF files that don't fit MEMORY together. `mnem serve --models` and
-llama-server's router serve it in a memory control group of MEMORY, one after another, the page
+llama-server's router serve it in a cgroup with a memory limit of MEMORY, one after another, the page
 cache dropped first. --clients clients take turns at random: each turn goes on with one of the
 client's conversations, one per model, which is begun again after --turns turns. A turn adds
 --words words and asks for --tokens tokens, greedy, the end of a turn ignored.
