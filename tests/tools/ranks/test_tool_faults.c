@@ -260,7 +260,7 @@ static bool has_begun(fault_case *c) {
 }
 
 /* The launcher of Open MPI 4.1 sometimes waits for ever after all ranks have ended: for a lock in
- * PMIx_server_finalize, or after a signal meanwhile. It is ended here; its code says nothing then. */
+ * PMIx_server_finalize, or after a signal meanwhile. It is ended here; its code says nothing. */
 static void end_alone(fault_case *c) {
     int pids[MARKED_MAX];
     const bool alone =
