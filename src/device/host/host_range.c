@@ -27,18 +27,6 @@ static void *pointer(uint64_t address) {
     return (void *)(uintptr_t)(address & ~MNEM__HIDDEN_BIT);
 }
 
-mnem_status mnem__host_range_reserve(mnem_device *device, uint64_t bytes, uint64_t *address) {
-    void *p = mnem__pages_reserve(bytes, MNEM__HOST_GRANULE);
-    if (!p) return mnem__heap_status();
-    *address = (uintptr_t)p | mnem__hidden_bit(device);
-    return MNEM_OK;
-}
-
-void mnem__host_range_release(mnem_device *device, uint64_t address, uint64_t bytes) {
-    (void)device;
-    mnem__pages_unmap(pointer(address), bytes);
-}
-
 mnem_status mnem__host_files_init(mnem_device *device) {
     mnem__host_state *state = mnem__device_state(device);
     for (int i = 0; i < 2; i++) atomic_init(&state->memory_files[i], -1);
@@ -51,7 +39,9 @@ void mnem__host_files_close(mnem_device *device) {
     for (int i = 0; i < 2; i++) mnem__memory_file_close(atomic_load(&state->memory_files[i]));
 }
 
-/* A child has the parent's files: what it takes or gives back would be the parent's memory. */
+/* A forked child has the files of its parent, so what it takes or gives back would be the parent's
+ * memory. It has not the mapped parts of the parent's ranges: other mappings of the child may lie at
+ * those addresses, and must stay. */
 static bool is_in_child(mnem_device *device) {
     return ((mnem__host_state *)mnem__device_state(device))->process != getpid();
 }
@@ -59,6 +49,18 @@ static bool is_in_child(mnem_device *device) {
 static mnem_status child_refuse(void) {
     return mnem__fail(MNEM_INVALID, "host: a forked child can't use granules of a device that its "
                                     "parent opened; open a device in the child");
+}
+
+mnem_status mnem__host_range_reserve(mnem_device *device, uint64_t bytes, uint64_t *address) {
+    if (is_in_child(device)) return child_refuse();
+    void *p = mnem__pages_reserve(bytes, MNEM__HOST_GRANULE);
+    if (!p) return mnem__heap_status();
+    *address = (uintptr_t)p | mnem__hidden_bit(device);
+    return MNEM_OK;
+}
+
+void mnem__host_range_release(mnem_device *device, uint64_t address, uint64_t bytes) {
+    if (!is_in_child(device)) mnem__pages_unmap(pointer(address), bytes);
 }
 
 /* The file, opened when it is first needed: two threads may open it, one of them wins. */
@@ -104,7 +106,7 @@ mnem_status mnem__host_range_map(mnem_device *device, uint64_t address, uint64_t
 }
 
 mnem_status mnem__host_range_unmap(mnem_device *device, uint64_t address, uint64_t count) {
-    (void)device;
+    if (is_in_child(device)) return MNEM_OK;
     bool done = mnem__pages_map_nothing(pointer(address), count * MNEM__HOST_GRANULE);
     return done ? MNEM_OK : mnem__heap_status();
 }
