@@ -149,12 +149,7 @@ static int open_all(batch *b, const tool_args *args) {
     serve *s = &b->serve;
     int code = open_requests(b);
     if (code == TOOL_OK) set_auto(b);
-    if (code == TOOL_OK) code = tool_stage_open(args, &s->o->session, &s->model.stage);
-    if (code == TOOL_OK) code = tool_stage_tokenizer(&s->model.stage);
-    if (code == TOOL_OK) code = tool_stage_breakers(&s->model.stage, &s->o->breakers);
-    if (code == TOOL_OK && s->o->template.file)
-        code = tool_stage_read(&s->model.stage, s->o->template.file);
-    if (code == TOOL_OK) serve_name_choose(s);
+    if (code == TOOL_OK) code = serve_model_open(s, args);
     if (code == TOOL_OK) code = open_answers(b);
     if (code == TOOL_OK) code = serve_api_create(s, NULL);
     if (code == TOOL_OK) code = make_http(b);
@@ -208,19 +203,6 @@ static void drain(void *context) {
     http_server_wake(b->serve.http);
 }
 
-static int create_engine(serve *s) {
-    tool_stage *stage = &s->model.stage;
-    tool_progress progress;
-    tool_progress_lines();
-    tool_progress_begin(&progress, "loading");
-    stage->options.progress = (mnem_progress){tool_progress_tell, &progress};
-    mnem_status status =
-        mnem_engine_create(stage->model, &stage->options, &stage->plan, &s->model.engine);
-    tool_progress_end(&progress);
-    if (status == MNEM_OK) status = serve_scheduler_create(&s->model, api_end_token(s->api));
-    return status == MNEM_OK ? TOOL_OK : tool_fail(status);
-}
-
 static int run_requests(batch *b) {
     serve *s = &b->serve;
     api_begin(s->api, s->http, s->model.scheduler, s->model.stage.plan.context);
@@ -245,7 +227,7 @@ static int answer_all(batch *b) {
     tool_report_start(&s->model.stage);
     if (!s->model.stage.args->quiet && !s->model.stage.args->json) say_plan(b, NULL);
     code = serve_plan_keep(s);
-    if (code == TOOL_OK) code = create_engine(s);
+    if (code == TOOL_OK) code = serve_engine_create(s);
     if (code == TOOL_OK) code = run_requests(b);
     return code;
 }

@@ -120,13 +120,23 @@ static int check(const serve_options *o) {
 }
 
 /* "SmolLM2-135M" of ".../SmolLM2-135M.gguf", or --alias. */
-void serve_name_choose(serve *s) {
+static void name_choose(serve *s) {
     mnem_model_info info;
     mnem_model_info_get(s->model.stage.model, &info);
     snprintf(s->model.name, sizeof s->model.name, "%s",
              s->o->alias ? s->o->alias : tool_file_name(info.path));
     char *dot = strrchr(s->model.name, '.');
     if (!s->o->alias && dot && strcmp(dot, ".gguf") == 0) *dot = 0;
+}
+
+int serve_model_open(serve *s, const tool_args *args) {
+    tool_stage *stage = &s->model.stage;
+    int code = tool_stage_open(args, &s->o->session, stage);
+    if (code == TOOL_OK) code = tool_stage_tokenizer(stage);
+    if (code == TOOL_OK) code = tool_stage_breakers(stage, &s->o->breakers);
+    if (code == TOOL_OK && s->o->template.file) code = tool_stage_read(stage, s->o->template.file);
+    if (code == TOOL_OK) name_choose(s);
+    return code;
 }
 
 int serve_api_create(serve *s, void (*on_note)(void *context, const char *text)) {
@@ -152,12 +162,7 @@ int serve_api_create(serve *s, void (*on_note)(void *context, const char *text))
 
 static int open_all(serve *s, const tool_args *args) {
     int code = s->o->key_file ? serve_keys_read(&s->keys, s->o->key_file) : TOOL_OK;
-    if (code == TOOL_OK) code = tool_stage_open(args, &s->o->session, &s->model.stage);
-    if (code == TOOL_OK) code = tool_stage_tokenizer(&s->model.stage);
-    if (code == TOOL_OK) code = tool_stage_breakers(&s->model.stage, &s->o->breakers);
-    if (code == TOOL_OK && s->o->template.file)
-        code = tool_stage_read(&s->model.stage, s->o->template.file);
-    if (code == TOOL_OK) serve_name_choose(s);
+    if (code == TOOL_OK) code = serve_model_open(s, args);
     if (code == TOOL_OK)
         code = serve_api_create(s, s->model.stage.args->quiet ? NULL : serve_on_note);
     if (code == TOOL_OK) code = serve_http_create(s, on_wake, on_tick);
@@ -167,7 +172,7 @@ static int open_all(serve *s, const tool_args *args) {
 
 /* ---- engine and scheduler ---- */
 
-static int create_engine(serve *s) {
+int serve_engine_create(serve *s) {
     tool_stage *stage = &s->model.stage;
     tool_progress progress;
     tool_progress_lines();
@@ -278,7 +283,7 @@ static int verb_serve(const tool_args *args) {
     if (code == TOOL_OK) {
         code = serve_thread_start(s, stop_scheduler);
     }
-    if (code == TOOL_OK) code = create_engine(s);
+    if (code == TOOL_OK) code = serve_engine_create(s);
     if (code == TOOL_OK) code = serve_requests(s);
     /* Ranks that were still loading have failed for it. */
     const bool in_order = s->model.engine || !tool_ranks();

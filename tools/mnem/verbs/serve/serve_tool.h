@@ -92,9 +92,13 @@ typedef struct serve {
 int serve_keys_read(serve_keys *keys, const char *path);
 
 /* ---- verb_serve.c ---- */
-/* The name that clients see, of the open model: "SmolLM2-135M" of ".../SmolLM2-135M.gguf", or
- * --alias. */
-void serve_name_choose(serve *s);
+/* Opens the model with its tokenizer, DRY breakers and chat template, and chooses the name that
+ * clients see: "SmolLM2-135M" of ".../SmolLM2-135M.gguf", or --alias. Exit code, with the message
+ * printed. */
+int serve_model_open(serve *s, const tool_args *args);
+/* Loads the model by its plan, with progress, and creates its scheduler. Exit code, with the message
+ * printed. */
+int serve_engine_create(serve *s);
 /* Are they (--template-args; NULL: none) an object? Exit code, with the message printed. */
 int serve_check_arguments(const char *verb, const char *arguments);
 /* The API of that model, with its parts of the budget. on_note: NULL: nothing is said. Exit code,
