@@ -396,6 +396,7 @@ static int open_all(models_all *v, const tool_args *args) {
         code = tool_stage_open_none(args, &s->o->session, s->o->models, &s->model.stage);
     if (code == TOOL_OK) code = make_api(v);
     if (code == TOOL_OK) code = serve_http_create(s, models_on_wake, models_on_tick);
+    if (code == TOOL_OK) code = models_team_create(v);
     if (code == TOOL_OK) code = models_plan(v);
     return code;
 }
@@ -447,6 +448,7 @@ static void take_down(models_all *v) {
         models_unload(&v->model[i], false);
         models_drop_cache(&v->model[i]);
     }
+    models_team_destroy(v);
     models_next_release(v);
     if (v->reserve_charged)
         mnem_ledger_release(ledger, MNEM_KIND_RUNTIME, "reserve", v->reserve_bytes);

@@ -3,6 +3,7 @@
  *     models_list.c    reads the list of models
  *     models_check.c   refuses options that don't apply to several models
  *     models_choice.c  the bytes of each model, and which ones make room (numbers only)
+ *     models_team.c    the threads that all models share
  *     models_plan.c    plans each model, before any is loaded
  *     models_load.c    loads and unloads a model, and keeps its prefix cache on disk
  *     models_say.c     --dry-run, messages
@@ -83,6 +84,8 @@ typedef struct models_all {
     uint64_t next_bytes; /* charged in advance, so that any model can be opened and planned */
     uint64_t reserve_bytes;
     bool next_charged, reserve_charged;
+    mnem_team *team; /* of all engines */
+    uint64_t team_bytes;
     bool begun; /* api_begin was called */
     pthread_mutex_t lock;
     pthread_cond_t changed; /* the main thread has something to do */
@@ -101,6 +104,13 @@ void models_on_tick(void *context);
 void models_on_over(void *context);
 /* On the main thread: sets the next order for a model, and wakes the other thread. */
 void models_give(models_one *m, models_order order);
+
+/* ---- models_team.c ---- */
+/* Charges and creates the team for the plans and engines of all models. Returns an exit code, and
+ * prints the message. */
+int models_team_create(models_all *v);
+/* Call it when no engine is left; also after an error. */
+void models_team_destroy(models_all *v);
 
 /* ---- models_plan.c ---- */
 /* Opens each model, decides its bytes and plans it. A model that fails stays in the list with its
