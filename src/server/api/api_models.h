@@ -156,8 +156,8 @@ typedef struct api_model_use {
 void api_model_use_get(struct api *a, int32_t index, api_model_use *use);
 int64_t api_clock_ms(void);
 /* Between these two calls the reserves of the requests are whole: none of their bytes are lent. So
- * bytes that the ledger reports as free are free. The stepping thread plans between them. The
- * server's thread may have to wait meanwhile: only plan, don't load. */
+ * bytes that the ledger reports as free are free. Between them the stepping thread opens what it
+ * measures, and charges. The server's thread may have to wait meanwhile: load and plan elsewhere. */
 void api_plan_begin(struct api *a);
 void api_plan_end(struct api *a);
 

@@ -30,7 +30,8 @@ static uint64_t peak_bytes(const models_all *v) {
 
 static mnem_status fail(models_one *m, mnem_status status) {
     m->failed = status;
-    m->again = status == MNEM_NO_MEMORY || status == MNEM_IO;
+    m->again = status == MNEM_NO_MEMORY || status == MNEM_IO ||
+               (status == MNEM_OVER_BUDGET && m->served.stage.plan.needed_bytes == 0);
     snprintf(m->failure, sizeof m->failure, "%s", mnem_last_error());
     return status;
 }
@@ -322,6 +323,8 @@ static mnem_status plan_apart(models_one *m, uint64_t tables) {
     return status;
 }
 
+/* Nothing is lent to requests while the model is opened, so that the ledger tells what its tables
+ * take. The plans after that don't look at this ledger, and requests go on meanwhile. */
 mnem_status models_look_again(models_one *m) {
     models_all *v = m->of;
     uint64_t tables;
@@ -329,12 +332,12 @@ mnem_status models_look_again(models_one *m) {
     api_plan_begin(v->s->api);
     models_next_release(v);
     mnem_status status = models_open(m, &tables);
+    api_plan_end(v->s->api);
     if (status == MNEM_OK) status = plan_apart(m, tables);
     m->planned = status == MNEM_OK;
     m->failed = MNEM_OK;
     if (status != MNEM_OK) fail(m, status);
     models_close(m);
     const mnem_status charged = models_next_charge(v);
-    api_plan_end(v->s->api);
     return status == MNEM_OK ? charged : status;
 }

@@ -133,7 +133,8 @@ mnem_status models_load(models_one *m);
  * folder. */
 void models_unload(models_one *m, bool save);
 void models_drop_cache(models_one *m);
-/* Charges the bytes that opening and planning a model takes; releases them, for doing so. */
+/* Charges the bytes that opening and planning a model takes, and what requests kept of unloaded
+ * models; releases the former, for doing so. */
 mnem_status models_next_charge(models_all *v);
 void models_next_release(models_all *v);
 /* Makes one step of each model that has work; false: none has. */
