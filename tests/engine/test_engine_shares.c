@@ -1,5 +1,5 @@
-/* test_engine_shares.c: several engines under one ledger, each with a share of it, and with one team
- * of threads; and an engine in a forked child. */
+/* test_engine_shares.c: several engines under one ledger, each with a share of it; with one team of
+ * threads; and an engine in a forked child. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>

@@ -238,8 +238,7 @@ static void models_share_one_team(void **state) {
         assert_int_equal(threads_of(s.pid), before + (m + 1) * READERS);
     }
     const char *metrics = ask(GET("/metrics")).body;
-    const char *stacks =
-        strstr(metrics, "mnem_ledger_bytes{kind=\"runtime\",tag=\"team stacks\"}");
+    const char *stacks = strstr(metrics, "mnem_ledger_bytes{kind=\"runtime\",tag=\"team stacks\"}");
     assert_non_null(stacks);
     assert_int_equal(strtoull(strchr(stacks, '}') + 1, NULL, 10), mnem_team_bytes(TEAM));
     assert_int_equal(tool_serve_end(&s), 0);

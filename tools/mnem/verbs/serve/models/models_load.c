@@ -188,7 +188,7 @@ static mnem_status load(models_one *m) {
 
 mnem_status models_load(models_one *m) {
     models_all *v = m->of;
-    if (models_file_is_new(m)) return MNEM_BUSY;
+    if (models_file_is_new(m) || models_names_differ(m)) return MNEM_BUSY;
     const mnem_status status = load(m);
     if (status != MNEM_OK) {
         m->failed = status == MNEM_CANCELLED ? MNEM_OK : status;
@@ -201,7 +201,7 @@ mnem_status models_load(models_one *m) {
     m->failed = MNEM_OK;
     m->loaded = true;
     m->leaving = false;
-    m->since = api_clock_ms();
+    for (models_one *n = m; n; n = models_next_name(m, n)) n->since = api_clock_ms();
     m->loads++;
     drop_until(v, NULL, swap_part(v) * (uint64_t)(v->list.count - count_loaded(v)));
     return MNEM_OK;

@@ -4,7 +4,7 @@
  * one step runs at a time, and a second team would only sleep. A model waits for at most one step
  * of each other loaded model, whatever these have to do; a request that is cancelled and a model
  * that leaves wait for no more than that.
- * The bytes of the team are charged once, before any model is planned: no plan has a line for it. */
+ * The bytes of the team are charged once, before any model is planned; no plan has a line of it. */
 #include "verbs/serve/models/models_serve.h"
 
 static const char tag[] = "team stacks"; /* as in the plan of a single model */
