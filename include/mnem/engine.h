@@ -124,6 +124,11 @@ typedef struct mnem_engine_options {
     /* Appended to the ledger's tags of this engine's weights and KV cache, as in "pages NAME", for
      * processes with several engines (default: nothing). Borrowed until the engine is destroyed. */
     const char *name;
+    /* A team that several engines share; their steps take turns on its threads, so only one thread
+     * at a time may call engines with the same team. threads is 0 or the team's number. Borrowed
+     * until the engine is destroyed. Its creator charges mnem_team_bytes for it: this plan has no
+     * line "team stacks" (default: the engine creates a team of its own). */
+    mnem_team *team;
 } mnem_engine_options;
 
 enum { MNEM_PLAN_LINES = 40, MNEM_TOGETHER = 8, MNEM_SNAPSHOTS_FILL = -1 };

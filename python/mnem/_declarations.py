@@ -458,6 +458,9 @@ class mnem_comm_link(C.Structure):
 
 mnem_on_experts = C.CFUNCTYPE(None, C.c_void_p, C.c_int32, C.POINTER(C.c_int32), C.c_int32)
 mnem_bytes_of_context = C.CFUNCTYPE(C.c_uint64, C.c_void_p, C.c_int32)
+class mnem_team(C.Structure):
+    pass
+
 class mnem_engine_options(C.Structure):
     _fields_ = [
         ("ledger", C.POINTER(mnem_ledger)),
@@ -493,6 +496,7 @@ class mnem_engine_options(C.Structure):
         ("shares_reserve", C.c_bool),
         ("budget_bytes", C.c_uint64),
         ("name", C.c_char_p),
+        ("team", C.POINTER(mnem_team)),
     ]
 
 mnem_type = C.c_int

@@ -49,6 +49,18 @@ static void clear_ring(mnem_engine *e) {
     memset(part_host(e, e->parts.ring), 0, (size_t)e->choice.slots * e->choice.slot_bytes);
 }
 
+/* The team of the options, or one of its own. */
+static mnem_status take_team(mnem_engine *e, const mnem__setup *setup) {
+    e->team = setup->options->team;
+    e->owns_team = !e->team;
+    if (e->owns_team) MNEM__TRY(mnem_team_create(setup->threads, &e->team));
+    if (setup->threads != mnem_team_count(e->team))
+        return mnem__fail(MNEM_INVALID, "engine: the plan is for %d threads, but the team has %d",
+                          setup->threads, mnem_team_count(e->team));
+    mnem__team_adapt(e->team);
+    return MNEM_OK;
+}
+
 static mnem_status load(mnem_engine *e, const mnem__setup *setup) {
     const mnem_engine_options *o = setup->options;
     mnem__weights_options options = mnem__engine_weights_options(setup, &e->choice);
@@ -58,8 +70,7 @@ static mnem_status load(mnem_engine *e, const mnem__setup *setup) {
                                          .ring = part_host(e, e->parts.ring),
                                          .experts = part_host(e, MNEM__PART_EXPERTS)};
     MNEM__TRY(mnem__weights_create(&options, &blocks, &e->weights));
-    MNEM__TRY(mnem_team_create(setup->threads, &e->team));
-    mnem__team_adapt(e->team);
+    MNEM__TRY(take_team(e, setup));
     MNEM__TRY(mnem__transformer_vectors_load(e->map, mnem__part_at(&e->taken, MNEM__PART_VECTORS)));
     if (e->adapters)
         MNEM__TRY(mnem__adapter_set_load(e->adapters, part_host(e, MNEM__PART_ADAPTERS)));
@@ -183,7 +194,7 @@ void mnem_engine_destroy(mnem_engine *e) {
     mnem__step_forget_awaited(e);
     if (mnem__relay_leads(&e->relay)) (void)mnem__relay_end(&e->relay);
     mnem__relay_let_go(&e->relay);
-    mnem_team_destroy(e->team);
+    if (e->owns_team) mnem_team_destroy(e->team);
     mnem__weights_destroy(e->weights);
     mnem__taken_close(&e->taken);
     mnem__graphs_destroy(&e->graphs);

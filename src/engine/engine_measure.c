@@ -56,6 +56,10 @@ static mnem_status check_options(const mnem_engine_options *o) {
     if (o->threads < 0 || o->threads > MNEM_TEAM_MAX)
         return mnem__fail(MNEM_INVALID, "engine: the number of threads is %d, expected 0 to %d",
                           o->threads, MNEM_TEAM_MAX);
+    if (o->team && o->threads && o->threads != mnem_team_count(o->team))
+        return mnem__fail(MNEM_INVALID,
+                          "engine: the number of threads is %d, but the team has %d; set 0 or %d",
+                          o->threads, mnem_team_count(o->team), mnem_team_count(o->team));
     if ((unsigned)o->kv > MNEM_KV_F32)
         return mnem__fail(MNEM_INVALID, "engine: kv is %d, expected a constant of mnem_kv_choice",
                           (int)o->kv);
@@ -109,7 +113,9 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
     if (map->rows) setup->gather_bytes = mnem__transformer_gather_bytes(map);
     setup->apart = mnem__device_is_apart(setup->device);
     setup->matrices = map->body_count + map->head_count + map->extra_count;
-    setup->threads = options->threads ? options->threads : mnem__processors();
+    setup->threads = options->team      ? mnem_team_count(options->team)
+                     : options->threads ? options->threads
+                                        : mnem__processors();
     if (setup->threads > MNEM_TEAM_MAX) setup->threads = MNEM_TEAM_MAX;
     setup->sequences = options->sequences ? options->sequences : 1;
     setup->logits_rows = options->logits_rows ? options->logits_rows : setup->sequences;
@@ -399,6 +405,7 @@ void mnem__engine_measure_graphs(const mnem__setup *setup, const mnem__choice *c
             o->scheduler_bytes(o->scheduler_context, choice->context);
     mnem__parts_complete(&parts->all, setup->device, setup->threads);
     if (o->shares_reserve) bytes[MNEM__PART_RESERVE] = 0;
+    if (o->team) bytes[MNEM__PART_TEAM] = 0;
 }
 
 void mnem__engine_measure_weights(const mnem__setup *setup, const mnem__choice *choice,

@@ -162,6 +162,7 @@ struct mnem_engine {
     mnem__graph_pair graphs;
     mnem__weights *weights;
     mnem_team *team;
+    bool owns_team;
     int32_t process; /* its creator: a forked child inherits the memory, but not the threads */
     mnem__choice choice;
     int32_t logits_rows, sequences;

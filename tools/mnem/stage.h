@@ -57,6 +57,8 @@ int tool_stage_open_none(const tool_args *args, const tool_session_asked *asked,
 mnem_status tool_stage_open_beside(const tool_stage *of, const tool_session_asked *asked,
                                    const char *path, tool_stage *stage);
 void tool_stage_close_beside(tool_stage *stage);
+/* The file and the scale of an argument of --lora: "FILE:SCALE", or a file alone (scale 1). */
+float tool_adapter_split(const char *asked, char name[PATH_MAX]);
 /* Checks that the files of --lora exist (exit code, message printed). */
 int tool_adapters_check(const char *verb, const tool_texts *lora);
 /* Opens the adapters of --lora for the stage's model. */

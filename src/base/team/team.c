@@ -253,7 +253,7 @@ static double measure_spin(void) {
 
 void mnem__team_adapt(mnem_team *team) {
     const int limit = mnem__min_i32(team->count, mnem__processors());
-    if (team->count == 1) return;
+    if (team->count == 1 || team->adapts) return;
     team->adapts = true;
     team->spins = SPINS;
     team->active = limit;

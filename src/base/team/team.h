@@ -6,7 +6,7 @@
 
 /* From now on a run may have fewer members than the team (worker->count), at most the processors
  * that this process may use: the number with the highest throughput. Results must not depend on
- * it. */
+ * it. A second call changes nothing: what the team has measured stays. */
 void mnem__team_adapt(mnem_team *team);
 
 /* Called by worker 0 before all members synchronize in a long run: true: the run should end

@@ -75,19 +75,25 @@ typedef struct writer {
     const char *prefix;
 } writer;
 
+/* The scheduler whose numbers this name shows: names that share one show its numbers once. */
+static const mnem_scheduler *shown_scheduler(const api_slot *slot) {
+    return slot->served && !slot->served->shares ? slot->served->scheduler : NULL;
+}
+
 /* The counts of a model since the server's start, over its earlier schedulers and the present one.
  * false: it isn't loaded, so it has no gauges. */
 static bool stats_of(const api_slot *slot, mnem_scheduler_stats *stats) {
-    const mnem_scheduler *scheduler = slot->served ? slot->served->scheduler : NULL;
+    const mnem_scheduler *scheduler = shown_scheduler(slot);
     *stats = (mnem_scheduler_stats){0};
     if (scheduler) mnem_scheduler_stats_get(scheduler, stats);
     api_stats_add(stats, &slot->past);
     return scheduler != NULL;
 }
 
-/* Whether a model has samples: one of several models has none before its first load. */
+/* Whether a model has samples: one of several models has none before its first load, and none while
+ * another name shows them. */
 static bool has_numbers(const writer *w, const api_slot *slot) {
-    return !api_has_several(w->a) || slot->loads > 0;
+    return !api_has_several(w->a) || (slot->loads > 0 && !slot->listing.shares_with);
 }
 
 static const open_metrics_label *labels_of(const writer *w, const api_slot *slot,

@@ -6,6 +6,10 @@
  *     api_model_end until true: detached           ◄── wake ──  decides to unload
  *                                                   ─ done ──►  api_served_close, scheduler, ...
  *
+ * Several listed names may share one engine and its scheduler (names of one file): each has an
+ * api_served of its own, with its own limit of the context and its own adapters. They are attached,
+ * and end, together.
+ *
  * A server with one model has one listing, which is loaded from the start (api.h). The headings
  * below name the thread of each function. A wake is http_server_wake, which calls
  * api_options.on_wake on the server's thread: in that callback the command passes on to the API
@@ -55,7 +59,10 @@ typedef struct api_listing {
     int32_t context;      /* requested; 0: the plan's */
     uint64_t least_bytes; /* the smallest budget it runs in; 0: not planned yet */
     uint64_t bytes;       /* its size while it is loaded; 0: not planned yet */
-    api_known known;      /* zeros: filled in when it is first loaded */
+    /* The name whose engine it uses, with whose bytes and numbers its own are counted; NULL: it has
+     * an engine of its own. Not copied: borrowed while it is listed. */
+    const char *shares_with;
+    api_known known; /* zeros: filled in when it is first loaded */
 } api_listing;
 
 /* What the server's thread tells the stepping thread. Each function is called on the server's
@@ -78,6 +85,12 @@ typedef struct api_model_calls {
 
 typedef struct api_served api_served;
 
+/* One of the engine's adapters, and its scale for requests that give none. */
+typedef struct api_adapter {
+    int32_t number; /* in the engine */
+    float scale;
+} api_adapter;
+
 /* Zero means default. */
 typedef struct api_served_options {
     const mnem_model *model;
@@ -87,6 +100,10 @@ typedef struct api_served_options {
     mnem_sampler_options sampler; /* defaults of requests; all zero: mnem_sampler_usual */
     mnem_pooling pooling;         /* 0: the file's */
     uint64_t template_bytes;      /* limit of a rendering, as api_options.template_bytes (8 MiB) */
+    /* The adapters that this name has of an engine that several share; requests of this name don't
+     * see the others. NULL: all of the engine, with its scales. Borrowed until it is closed. */
+    const api_adapter *adapters;
+    int32_t adapter_count;
 } api_served_options;
 
 /* Reads the template, the vocabulary and the file's digest. Any thread may call it while no other
@@ -101,9 +118,10 @@ int32_t api_served_end_token(const api_served *served);
 void api_served_known(const api_served *served, api_known *known);
 
 /* Sets what was found out about a listed model before it is loaded. Call it before api_begin, or on
- * the server's thread. served NULL: nothing new about its file. context 0: not known yet. */
+ * the server's thread. served NULL: nothing new about its file. context 0: not known yet.
+ * shares_with: as in api_listing. */
 void api_model_know(struct api *a, int32_t index, const api_served *served, int32_t context,
-                    uint64_t least_bytes, uint64_t bytes);
+                    uint64_t least_bytes, uint64_t bytes, const char *shares_with);
 
 /* ---- on the server's thread ---- */
 
@@ -111,8 +129,10 @@ void api_model_know(struct api *a, int32_t index, const api_served *served, int3
 typedef struct api_loaded {
     api_served *served;
     mnem_scheduler *scheduler;
-    int32_t context; /* limit of a conversation in tokens */
-    uint64_t bytes;  /* its size, for listings */
+    int32_t context;         /* limit of a conversation in tokens */
+    uint64_t bytes;          /* its size, for listings */
+    bool limited;            /* the engine's context is larger */
+    const char *shares_with; /* as in api_listing */
 } api_loaded;
 
 /* Call it from on_wake. Attaches the model: it answers requests, and its parked requests start,
@@ -122,8 +142,11 @@ void api_model_begin(struct api *a, int32_t index, const api_loaded *loaded);
  * may be closed; if requests wait for it, on_want was called. False: call it again after the next
  * wake or tick. True, too, if the model isn't loaded. */
 bool api_model_end(struct api *a, int32_t index);
-/* Cancels api_model_end: a model in API_MODEL_LEAVING takes requests again, and its parked ones
- * start. */
+/* Parks new requests from now on, as api_model_end does, and detaches nothing. True: no job uses
+ * the model, or it isn't loaded. Names that share an engine end when this is true for all. */
+bool api_model_leave(struct api *a, int32_t index);
+/* Cancels api_model_end and api_model_leave: a model in API_MODEL_LEAVING takes requests again, and
+ * its parked ones start. */
 void api_model_stay(struct api *a, int32_t index);
 /* Call it when the model can't be loaded: its parked requests end with this error (code NULL:
  * none), and its state is API_MODEL_UNLOADED again. Status 429 or 503: the error says when to
@@ -156,8 +179,8 @@ typedef struct api_model_use {
 void api_model_use_get(struct api *a, int32_t index, api_model_use *use);
 int64_t api_clock_ms(void);
 /* Between these two calls the reserves of the requests are whole: none of their bytes are lent. So
- * bytes that the ledger reports as free are free. The stepping thread plans between them. The
- * server's thread may have to wait meanwhile: only plan, don't load. */
+ * bytes that the ledger reports as free are free. Between them the stepping thread opens what it
+ * measures, and charges. The server's thread may have to wait: don't load or plan. */
 void api_plan_begin(struct api *a);
 void api_plan_end(struct api *a);
 

@@ -166,6 +166,12 @@ static int32_t put_slots(const api *a, const api_served *s, int32_t before, api_
     return before + n;
 }
 
+/* Whether the list has the slots of a name: of the one that the query names, or else those of each
+ * scheduler once. */
+static bool lists_slots(const api_slot *slot, const api_slot *one) {
+    return slot->served && (one ? slot == one : !slot->served->shares);
+}
+
 /* Lists the slots of all loaded models, or of the model that the query names; none if that model
  * isn't loaded. */
 void api_on_slots(void *context, http_exchange *exchange, const http_request *request) {
@@ -183,8 +189,7 @@ void api_on_slots(void *context, http_exchange *exchange, const http_request *re
     }
     api_say(&text, "[");
     for (int32_t i = 0; i < a->slots; i++)
-        if (a->slot[i].served && (!one || one == a->slot + i))
-            n = put_slots(a, a->slot[i].served, n, &text);
+        if (lists_slots(a->slot + i, one)) n = put_slots(a, a->slot[i].served, n, &text);
     api_say(&text, "]");
     api_answer_text(a, exchange, 200, type_json, &text);
 }

@@ -30,6 +30,10 @@ struct api_served {
     mnem_sampler_options sampler; /* defaults of requests */
     mnem_pooling pooling;         /* of embeddings; 0: the file's */
     mnem_scheduler *scheduler;    /* NULL: not yet */
+    const api_adapter *adapters;  /* [adapter_count]; NULL: all of the engine */
+    int32_t adapter_count;
+    bool limited; /* model.context is less than the engine's */
+    bool shares;  /* the scheduler's numbers are shown with another name */
     uint64_t bytes;
     uint64_t kept;         /* bytes of the reserve that its template and tokenizer keep */
     struct api_slot *slot; /* NULL: it isn't attached */
@@ -45,7 +49,7 @@ typedef struct api_slot {
     bool again;           /* it was requested while it was leaving */
     uint64_t loads;       /* number so far */
     char failure[200];    /* message of the last load; "": it succeeded */
-    /* Set by POST /lora-adapters; adapter_count 0: not set. */
+    /* Set by POST /lora-adapters, of the adapters that the name has; adapter_count 0: not set. */
     float *adapter_scales;
     int32_t adapter_count;
     /* Counters of its earlier schedulers; gauges are zero. */

@@ -227,10 +227,16 @@ static bool refuse_submit(mnem_status status, const mnem_request_refusal *why, a
     }
 }
 
+/* The limit of an answer. The name's context counts where the engine's is larger. */
+static int32_t limit_of(const api_served *served, const ask_request *ask, int32_t prompt) {
+    const int32_t left = served->model.context - prompt;
+    if (!served->limited || (ask->tokens && ask->tokens < left)) return ask->tokens;
+    return left > 0 ? left : 1;
+}
+
 static bool submit(api *a, api_job *job, const ask_request *ask, const api_prompts *prompts,
                    const http_request *http, api_error *error) {
-    mnem_request request = {.tokens = ask->tokens,
-                            .sampler = ask->sampler,
+    mnem_request request = {.sampler = ask->sampler,
                             .ignore_end = ask->ignore_end,
                             .logprobs = ask->logprobs,
                             .prompt_logprobs = scores_prompt(ask),
@@ -250,6 +256,7 @@ static bool submit(api *a, api_job *job, const ask_request *ask, const api_promp
         const int32_t prompt = i / ask->n, begin = prompts->begin[prompt];
         request.prompt = prompts->ids + begin;
         request.prompt_tokens = prompts->begin[prompt + 1] - begin;
+        request.tokens = limit_of(job->served, ask, request.prompt_tokens);
         request.match = answer->limit.match;
         request.context = answer;
         if (ask->echo) echo_prompt(job, ask, prompts, i);

@@ -10,8 +10,8 @@
 
 /* ---- adapters ---- */
 
-/* "FILE:SCALE", or a file alone: what follows the last colon is a scale if it is a number. */
-static float split_adapter(const char *asked, char name[PATH_MAX]) {
+/* What follows the last colon is a scale if it is a number. */
+float tool_adapter_split(const char *asked, char name[PATH_MAX]) {
     const char *colon = strrchr(asked, ':');
     char *end = NULL;
     const float scale = colon ? strtof(colon + 1, &end) : 1;
@@ -24,7 +24,7 @@ int tool_adapters_check(const char *verb, const tool_texts *lora) {
     char name[PATH_MAX], path[PATH_MAX];
     int code = TOOL_OK;
     for (int i = 0; i < lora->count && code == TOOL_OK; i++) {
-        split_adapter(lora->text[i], name);
+        tool_adapter_split(lora->text[i], name);
         code = tool_adapter_path(verb, name, path);
     }
     return code;
@@ -35,7 +35,7 @@ mnem_status tool_adapters_open(tool_stage *stage) {
     char name[PATH_MAX], path[PATH_MAX];
     mnem_status status = MNEM_OK;
     for (int i = 0; i < lora->count && status == MNEM_OK; i++) {
-        const float scale = split_adapter(lora->text[i], name);
+        const float scale = tool_adapter_split(lora->text[i], name);
         tool_adapter_path(stage->args->verb->name, name, path); /* checked before */
         status = mnem_adapter_open(path, stage->model, &stage->adapter_file[i]);
         stage->adapter[i] = (mnem_adapter){stage->adapter_file[i], scale};

@@ -13,9 +13,19 @@ static const mnem_engine *engine_of(const api_slot *slot) {
     return slot->served->scheduler ? mnem_scheduler_engine(slot->served->scheduler) : NULL;
 }
 
-static int32_t count_of(const api_slot *slot) {
+static int32_t count_all(const api_slot *slot) {
     const mnem_engine *engine = engine_of(slot);
     return engine ? mnem_engine_adapter_count(engine) : 0;
+}
+
+/* Those that the name has. Their ids are 0 to count_of - 1. */
+static int32_t count_of(const api_slot *slot) {
+    return slot->served->adapters ? slot->served->adapter_count : count_all(slot);
+}
+
+/* The number in the engine. */
+static int32_t number_of(const api_slot *slot, int32_t i) {
+    return slot->served->adapters ? slot->served->adapters[i].number : i;
 }
 
 /* The last part of a path of n bytes. */
@@ -46,7 +56,8 @@ static void name_of(const char *path, char name[NAME_BYTES]) {
 
 static void get(const api_slot *slot, int32_t i, mnem_engine_adapter *adapter,
                 char name[NAME_BYTES]) {
-    mnem_engine_adapter_get(engine_of(slot), i, adapter);
+    mnem_engine_adapter_get(engine_of(slot), number_of(slot, i), adapter);
+    if (slot->served->adapters) adapter->scale = slot->served->adapters[i].scale;
     name_of(adapter->path, name);
 }
 
@@ -118,15 +129,16 @@ static bool read_entries(const api_slot *slot, const json_t *list, float *scales
     return true;
 }
 
-/* Zeros for all adapters; NULL: error says that there is no memory. */
-static float *make_scales(api *a, const api_slot *slot, api_error *error) {
-    float *scales = api_alloc(&a->memory, (size_t)count_of(slot) * sizeof *scales);
+/* count zeros; NULL: error says that there is no memory. */
+static float *make_scales(api *a, int32_t count, api_error *error) {
+    float *scales = api_alloc(&a->memory, (size_t)count * sizeof *scales);
     if (scales) return scales;
     error->retry_seconds = 1;
     api_refuse(error, 429, NULL, "the server has no memory left for this request: try again later");
     return NULL;
 }
 
+/* *scales: of the adapters that the name has; NULL: it has none. */
 static bool read_list(api *a, const api_slot *slot, const json_t *list, float **scales,
                       api_error *error) {
     const int32_t count = count_of(slot);
@@ -138,7 +150,7 @@ static bool read_list(api *a, const api_slot *slot, const json_t *list, float **
         return api_refuse(error, 400, field,
                           "no adapter is loaded: start with --lora FILE to load one");
     if (count == 0) return true;
-    *scales = make_scales(a, slot, error);
+    *scales = make_scales(a, count, error);
     if (!*scales) return false;
     if (read_entries(slot, list, *scales, error)) return true;
     api_free(&a->memory, *scales);
@@ -146,16 +158,34 @@ static bool read_list(api *a, const api_slot *slot, const json_t *list, float **
     return false;
 }
 
+/* The scale of one of the name's adapters: of the request, of POST /lora-adapters, or of the
+ * options. */
+static float scale_of(const api_slot *slot, const float *asked, int32_t i) {
+    if (asked) return asked[i];
+    if (slot->adapter_count == count_of(slot)) return slot->adapter_scales[i];
+    return slot->served->adapters[i].scale;
+}
+
+/* *scales: of all adapters of the engine; those that the name doesn't have are not applied. */
+static bool spread(api *a, const api_slot *slot, const float *asked, float **scales,
+                   api_error *error) {
+    *scales = make_scales(a, count_all(slot), error);
+    for (int32_t i = 0; *scales && i < count_of(slot); i++)
+        (*scales)[number_of(slot, i)] = scale_of(slot, asked, i);
+    return *scales != NULL;
+}
+
 bool api_adapters_read(api *a, const api_slot *slot, const json_t *root, float **scales,
                        api_error *error) {
     const json_t *list = api_get(root, field);
+    float *asked = NULL;
     *scales = NULL;
-    if (list) return read_list(a, slot, list, scales, error);
-    if (slot->adapter_count == 0 || slot->adapter_count != count_of(slot)) return true;
-    *scales = make_scales(a, slot, error);
-    if (!*scales) return false;
-    memcpy(*scales, slot->adapter_scales, (size_t)slot->adapter_count * sizeof **scales);
-    return true;
+    if (list && !read_list(a, slot, list, &asked, error)) return false;
+    const bool set = slot->adapter_count > 0 && slot->adapter_count == count_of(slot);
+    const bool differ = asked || set || slot->served->adapters;
+    const bool fine = !differ || count_all(slot) == 0 || spread(a, slot, asked, scales, error);
+    api_free(&a->memory, asked);
+    return fine;
 }
 
 /* ---- /lora-adapters ---- */

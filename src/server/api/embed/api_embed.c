@@ -78,13 +78,17 @@ static void compute(void *context, mnem_engine *engine) {
     if (wake) http_server_wake(a->server);
 }
 
-/* Sends a text of the model's next job to the scheduler, and moves that job to the end of the list:
- * so the jobs take turns. */
-static void call_next(api *a, const api_served *served) {
+static bool is_of(const api_embed *e, const mnem_scheduler *scheduler) {
+    return e->served && e->served->scheduler == scheduler;
+}
+
+/* Sends a text of the scheduler's next job to it, and moves that job to the end of the list: so the
+ * jobs take turns. */
+static void call_next(api *a, mnem_scheduler *scheduler) {
     api_embed **at = &a->embeds;
     for (const api_embed *e = a->embeds; e; e = e->next)
-        if (e->called && e->served == served) return;
-    while (*at && ((*at)->over || (*at)->served != served)) at = &(*at)->next;
+        if (e->called && is_of(e, scheduler)) return;
+    while (*at && ((*at)->over || !is_of(*at, scheduler))) at = &(*at)->next;
     api_embed *e = *at;
     if (!e) return;
     *at = e->next;
@@ -93,7 +97,7 @@ static void call_next(api *a, const api_served *served) {
     e->next = NULL;
     e->done = false;
     e->called = true;
-    const mnem_status status = mnem_scheduler_call(served->scheduler, 1, compute, e);
+    const mnem_status status = mnem_scheduler_call(scheduler, 1, compute, e);
     if (status == MNEM_OK) return;
     const bool busy = status == MNEM_BUSY;
     api_error error = {.retry_seconds = busy ? 1 : 5};
@@ -103,7 +107,7 @@ static void call_next(api *a, const api_served *served) {
                     : "the server is shutting down and accepts no new requests");
     fail(e, &error);
     let_go(e);
-    call_next(a, served);
+    call_next(a, scheduler);
 }
 
 static void put_base64(api_text *out, const float *x, int32_t n) {
@@ -236,11 +240,11 @@ void api_embed_go_on(api_embed *e) {
     const bool done = e->done;
     pthread_mutex_unlock(&a->lock);
     if (!done || !e->called) return;
-    const api_served *served = e->served;
+    mnem_scheduler *scheduler = e->served->scheduler;
     e->called = false;
     if (!e->over) take_vector(e);
     if (e->over) let_go(e);
-    call_next(a, served);
+    call_next(a, scheduler);
     embed_free_if_done(e);
 }
 
@@ -301,7 +305,7 @@ static void embed_start(api *a, http_exchange *exchange, const http_request *req
         finish_none(e);
         let_go(e);
     } else
-        call_next(a, e->served);
+        call_next(a, e->served->scheduler);
 }
 
 void api_on_embeddings(void *context, http_exchange *exchange, const http_request *request) {

@@ -20,6 +20,10 @@ static void put_state(const api_slot *slot, api_text *text) {
     }
     api_format(text, "},\"bytes\":%" PRIu64 ",\"file_bytes\":%" PRIu64 ",\"pin\":%s", l->bytes,
                l->file_bytes, l->pin ? "true" : "false");
+    if (l->shares_with) {
+        api_say(text, ",\"shares_with\":");
+        api_quote(text, l->shares_with, strlen(l->shares_with));
+    }
     if (l->least_bytes) api_format(text, ",\"least_bytes\":%" PRIu64, l->least_bytes);
     if (l->idle_seconds) api_format(text, ",\"idle_seconds\":%d", l->idle_seconds);
     api_format(text, ",\"requests\":%d,\"waiting\":%d", use->requests, use->waiting);

@@ -21,6 +21,8 @@ mnem_status api_served_open(const api_served_options *o, api_served **made) {
     if (!s) return MNEM_NO_MEMORY;
     s->sampler = o->sampler;
     s->pooling = o->pooling;
+    s->adapters = o->adapters;
+    s->adapter_count = o->adapter_count;
     if (memcmp(&s->sampler, &none, sizeof none) == 0) s->sampler = mnem_sampler_usual();
     const api_model_options model = {.model = o->model,
                                      .tokenizer = o->tokenizer,
@@ -205,8 +207,9 @@ void api_keep(api *a, api_slot *slot, int64_t seconds) {
 }
 
 void api_model_know(api *a, int32_t index, const api_served *served, int32_t context,
-                    uint64_t least_bytes, uint64_t bytes) {
+                    uint64_t least_bytes, uint64_t bytes, const char *shares_with) {
     api_slot *slot = a->slot + index;
+    slot->listing.shares_with = shares_with;
     if (context) slot->listing.context = context;
     slot->listing.least_bytes = least_bytes;
     slot->listing.bytes = bytes;
@@ -219,6 +222,8 @@ void api_model_begin(api *a, int32_t index, const api_loaded *loaded) {
     s->slot = slot;
     s->scheduler = loaded->scheduler;
     s->bytes = loaded->bytes;
+    s->shares = loaded->shares_with != NULL;
+    s->limited = loaded->limited;
     s->model.context = loaded->context;
     s->model.name = slot->listing.name;
     slot->served = s;
@@ -226,18 +231,31 @@ void api_model_begin(api *a, int32_t index, const api_loaded *loaded) {
     *slot->failure = 0;
     note_file(slot, s);
     slot->listing.bytes = s->bytes;
+    slot->listing.shares_with = loaded->shares_with;
     set_state(a, slot, API_MODEL_LOADED);
     api_unpark(a, slot);
+}
+
+bool api_model_leave(api *a, int32_t index) {
+    api_slot *slot = a->slot + index;
+    if (!slot->served) return true;
+    set_state(a, slot, API_MODEL_LEAVING);
+    return slot->use.requests == 0;
+}
+
+/* Adds the counters of the scheduler that ends to those of the name that shows them. */
+static void keep_stats(api_slot *slot) {
+    mnem_scheduler_stats stats;
+    if (slot->served->shares) return;
+    mnem_scheduler_stats_get(slot->served->scheduler, &stats);
+    api_stats_add(&slot->past, &stats);
 }
 
 bool api_model_end(api *a, int32_t index) {
     api_slot *slot = a->slot + index;
     if (!slot->served) return true;
-    set_state(a, slot, API_MODEL_LEAVING);
-    if (slot->use.requests) return false;
-    mnem_scheduler_stats stats;
-    mnem_scheduler_stats_get(slot->served->scheduler, &stats);
-    api_stats_add(&slot->past, &stats);
+    if (!api_model_leave(a, index)) return false;
+    keep_stats(slot);
     api_prompt_forget(a, slot->served);
     api_seats_forget(a, slot->served);
     slot->served->slot = NULL;

@@ -408,7 +408,7 @@ static bool refuse_waiting(api_error *error) {
 static bool check_waiting(const api_seat_call *c, api_error *error) {
     int32_t waiting = 0;
     for (const api_seat_call *of = c->api->seat_calls; of; of = of->next)
-        waiting += of != c && of->served == c->served;
+        waiting += of != c && of->served && of->served->scheduler == c->served->scheduler;
     return waiting < CALLS_MOST || refuse_waiting(error);
 }
 

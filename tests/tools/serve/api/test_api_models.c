@@ -64,7 +64,7 @@ static api_model_use use_of(int32_t index) {
 
 static void lists_have_every_model_and_its_state(void **state) {
     (void)state;
-    api_model_know(serve->api, 0, NULL, 99, 500, 700);
+    api_model_know(serve->api, 0, NULL, 99, 500, 700, NULL);
     fake_load(&fake, 1);
     assert_int_equal(get("/v1/models"), 200);
     assert_true(has("\"type\":\"model\",\"display_name\":\"second\",\"created_at\":\"2"));

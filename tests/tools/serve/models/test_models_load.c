@@ -2,6 +2,7 @@
  *
  * `test_models_load N` asks N times each client (12 without a number); `test_models_load N s` asks
  * for N seconds. Waiting times are printed, not judged: they are the machine's. */
+#include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "kit/kit_random.h"
+#include "mnem/base.h"
 #include "tools/serve/models/models_kit.h"
 
 enum { CLIENTS = 16, PROMPTS = 6, TIMES = 100000 };
@@ -211,10 +213,42 @@ static void a_reloaded_model_computes_no_prompt_again(void **state) {
     assert_int_equal(tool_serve_end(&s), 0);
 }
 
+/* Threads of the server now. */
+static int threads_of(pid_t pid) {
+    char path[64];
+    int n = 0;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *tasks = opendir(path);
+    assert_non_null(tasks);
+    for (const struct dirent *entry; (entry = readdir(tasks));) n += entry->d_name[0] != '.';
+    closedir(tasks);
+    return n;
+}
+
+/* Each loaded model adds only the threads that read its weights; the team is there from the start,
+ * and the ledger has it once. */
+static void models_share_one_team(void **state) {
+    (void)state;
+    enum { READERS = 2, TEAM = 7 };
+    const tool_server s = SERVE("--models", models, "-q", "--memory", "2G", "-t", "7");
+    (void)kit_live_bytes(); /* the thread of the connections has begun */
+    const int before = threads_of(s.pid);
+    for (int m = 0; m < KIT_MODELS; m++) {
+        ask_known(m, 0, false);
+        assert_int_equal(threads_of(s.pid), before + (m + 1) * READERS);
+    }
+    const char *metrics = ask(GET("/metrics")).body;
+    const char *stacks = strstr(metrics, "mnem_ledger_bytes{kind=\"runtime\",tag=\"team stacks\"}");
+    assert_non_null(stacks);
+    assert_int_equal(strtoull(strchr(stacks, '}') + 1, NULL, 10), mnem_team_bytes(TEAM));
+    assert_int_equal(tool_serve_end(&s), 0);
+}
+
 int main(int argc, char **argv) {
     if (argc > 1) asks = atoi(argv[1]);
     if (argc > 2) seconds = asks;
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(models_share_one_team),
         cmocka_unit_test(a_reloaded_model_computes_no_prompt_again),
         cmocka_unit_test(random_turns_stay_in_the_budget_and_get_what_they_get_alone),
     };

@@ -20,11 +20,21 @@ static const uint64_t swap_usual = (uint64_t)1 << 30;
 
 /* ---- bytes for opening the next model ---- */
 
-mnem_status models_next_charge(models_all *v) {
+static mnem_status charge_next(models_all *v) {
     if (v->next_charged) return MNEM_OK;
     const mnem_status status =
         mnem_ledger_charge(v->s->model.stage.ledger, MNEM_KIND_HOST, "next model", v->next_bytes);
     v->next_charged = status == MNEM_OK;
+    return status;
+}
+
+/* While nothing is lent to requests: api_plan_begin charges again what requests kept of an unloaded
+ * model, even if the next model's bytes are charged. Without an API the server ends. */
+mnem_status models_next_charge(models_all *v) {
+    if (!v->s->api) return MNEM_OK;
+    api_plan_begin(v->s->api);
+    const mnem_status status = charge_next(v);
+    api_plan_end(v->s->api);
     return status;
 }
 
@@ -163,23 +173,13 @@ static void take_down(models_one *m) {
     malloc_trim(0); /* returns its small blocks, which the next model's bytes don't count */
 }
 
-/* Charges the next model's bytes while nothing is lent to requests: api_plan_begin charges again
- * what requests kept of an unloaded model. */
-static mnem_status charge_next(models_all *v) {
-    if (!v->s->api) return MNEM_OK; /* the server ends */
-    api_plan_begin(v->s->api);
-    const mnem_status status = models_next_charge(v);
-    api_plan_end(v->s->api);
-    return status;
-}
-
 static mnem_status load(models_one *m) {
     models_all *v = m->of;
     uint64_t tables;
     models_next_release(v);
     mnem_status status = models_open(m, &tables);
     m->served.stage.options = m->options;
-    const mnem_status charged = charge_next(v);
+    const mnem_status charged = models_next_charge(v);
     if (status == MNEM_OK) status = charged;
     if (status == MNEM_OK) status = create(m);
     if (status == MNEM_OK) load_cache(m);
@@ -188,20 +188,20 @@ static mnem_status load(models_one *m) {
 
 mnem_status models_load(models_one *m) {
     models_all *v = m->of;
-    if (models_file_is_new(m)) return MNEM_BUSY;
+    if (models_file_is_new(m) || models_names_differ(m)) return MNEM_BUSY;
     const mnem_status status = load(m);
     if (status != MNEM_OK) {
         m->failed = status == MNEM_CANCELLED ? MNEM_OK : status;
         m->again = status == MNEM_NO_MEMORY || status == MNEM_IO || status == MNEM_OVER_BUDGET;
         snprintf(m->failure, sizeof m->failure, "%s", mnem_last_error());
         take_down(m);
-        (void)charge_next(v);
+        (void)models_next_charge(v);
         return status;
     }
     m->failed = MNEM_OK;
     m->loaded = true;
     m->leaving = false;
-    m->since = api_clock_ms();
+    for (models_one *n = m; n; n = models_next_name(m, n)) n->since = api_clock_ms();
     m->loads++;
     drop_until(v, NULL, swap_part(v) * (uint64_t)(v->list.count - count_loaded(v)));
     return MNEM_OK;
@@ -230,5 +230,5 @@ void models_unload(models_one *m, bool save) {
     keep_history(m);
     take_down(m);
     m->loaded = m->leaving = false;
-    (void)charge_next(m->of);
+    (void)models_next_charge(m->of);
 }

@@ -24,7 +24,7 @@ static void on_want(void *context, int32_t index, int64_t waiting_since_ms) {
     models_all *v = context;
     models_one *m = &v->model[index];
     pthread_mutex_lock(&v->lock);
-    m->wanted = true;
+    m->wanted = m->called = true;
     m->unwanted = false;
     m->wanted_since = waiting_since_ms;
     pthread_cond_signal(&v->changed);
@@ -58,22 +58,45 @@ static void done(models_one *m, models_order order) {
     pthread_mutex_unlock(&v->lock);
 }
 
+/* Wishes that came since the order was given are met by it, too: only this thread has wishes. */
+static void forget_wishes(models_one *m) {
+    pthread_mutex_lock(&m->of->lock);
+    for (models_one *n = m; n; n = models_next_name(m, n)) n->wanted = false;
+    pthread_mutex_unlock(&m->of->lock);
+}
+
 static void begin(models_one *m) {
-    const api_loaded loaded = {.served = m->api,
-                               .scheduler = m->served.scheduler,
-                               .context = m->served.stage.plan.context,
-                               .bytes = m->bytes};
-    api_model_begin(m->of->s->api, m->index, &loaded);
+    const int32_t context = m->served.stage.plan.context;
+    forget_wishes(m);
+    for (models_one *n = m; n; n = models_next_name(m, n)) {
+        const api_loaded loaded = {.served = n->api,
+                                   .scheduler = m->served.scheduler,
+                                   .context = models_context(n),
+                                   .limited = models_context(n) < context,
+                                   .bytes = n == m ? m->bytes : 0,
+                                   .shares_with = models_shares_with(n)};
+        api_model_begin(m->of->s->api, n->index, &loaded);
+    }
     done(m, MODELS_BEGIN);
 }
 
+/* Names of one model are detached together, when no job uses any of them. */
 static void end(models_one *m) {
     models_all *v = m->of;
-    if (!api_model_end(v->s->api, m->index)) return;
+    bool idle = true;
+    for (models_one *n = m; n; n = models_next_name(m, n))
+        idle &= api_model_leave(v->s->api, n->index);
+    if (!idle) return;
+    for (models_one *n = m; n; n = models_next_name(m, n)) (void)api_model_end(v->s->api, n->index);
     pthread_mutex_lock(&v->lock);
     m->ended = true;
     pthread_mutex_unlock(&v->lock);
     done(m, MODELS_END);
+}
+
+static void stay(models_one *m) {
+    for (models_one *n = m; n; n = models_next_name(m, n)) api_model_stay(m->of->s->api, n->index);
+    done(m, MODELS_STAY);
 }
 
 static void refuse(models_one *m) {
@@ -84,7 +107,9 @@ static void refuse(models_one *m) {
     const int status = m->refusal_status;
     const char *code = m->refusal_code;
     pthread_mutex_unlock(&v->lock);
-    api_model_refuse(v->s->api, m->index, status, code, text);
+    forget_wishes(m);
+    for (models_one *n = m; n; n = models_next_name(m, n))
+        api_model_refuse(v->s->api, n->index, status, code, text);
     done(m, MODELS_REFUSE);
 }
 
@@ -97,10 +122,7 @@ static void obey(models_all *v) {
         switch (order) {
         case MODELS_BEGIN: begin(m); break;
         case MODELS_END: end(m); break;
-        case MODELS_STAY:
-            api_model_stay(v->s->api, i);
-            done(m, MODELS_STAY);
-            break;
+        case MODELS_STAY: stay(m); break;
         case MODELS_REFUSE: refuse(m); break;
         default: break;
         }
@@ -143,8 +165,11 @@ void models_give(models_one *m, models_order what) {
     models_all *v = m->of;
     pthread_mutex_lock(&v->lock);
     m->order = what;
-    if (what == MODELS_BEGIN || what == MODELS_REFUSE) m->wanted = false;
-    if (what == MODELS_BEGIN) m->kept = m->ended = false;
+    if (what == MODELS_BEGIN) m->ended = false;
+    for (models_one *n = m; n; n = models_next_name(m, n)) {
+        if (what == MODELS_BEGIN || what == MODELS_REFUSE) n->wanted = false;
+        if (what == MODELS_BEGIN) n->kept = false;
+    }
     pthread_mutex_unlock(&v->lock);
     http_server_wake(v->s->http);
 }

@@ -30,7 +30,8 @@ static uint64_t peak_bytes(const models_all *v) {
 
 static mnem_status fail(models_one *m, mnem_status status) {
     m->failed = status;
-    m->again = status == MNEM_NO_MEMORY || status == MNEM_IO;
+    m->again = status == MNEM_NO_MEMORY || status == MNEM_IO ||
+               (status == MNEM_OVER_BUDGET && m->served.stage.plan.needed_bytes == 0);
     snprintf(m->failure, sizeof m->failure, "%s", mnem_last_error());
     return status;
 }
@@ -38,10 +39,28 @@ static mnem_status fail(models_one *m, mnem_status status) {
 /* ---- opening ---- */
 
 void models_close(models_one *m) {
-    api_served_close(m->api);
-    m->api = NULL;
+    for (models_one *n = m; n; n = models_next_name(m, n)) {
+        api_served_close(n->api);
+        n->api = NULL;
+    }
     tool_breakers_close(&m->served.stage);
     tool_stage_close_beside(&m->served.stage);
+}
+
+/* A name's own part of the API. */
+static mnem_status open_name(models_one *m, models_one *n) {
+    const serve_options *o = m->of->s->o;
+    api_served_options options = {.model = m->served.stage.model,
+                                  .tokenizer = m->served.stage.tokenizer,
+                                  .template_args = o->template.arguments,
+                                  .sampler = o->sampling,
+                                  .pooling = (mnem_pooling)o->pooling};
+    options.sampler.dry_breakers = m->served.stage.breakers.of;
+    if (models_has_names(m) && m->asked.lora.count > 0) {
+        options.adapters = n->adapter;
+        options.adapter_count = n->entry->adapters;
+    }
+    return api_served_open(&options, &n->api);
 }
 
 mnem_status models_open(models_one *m, uint64_t *tables) {
@@ -52,15 +71,11 @@ mnem_status models_open(models_one *m, uint64_t *tables) {
     mnem_status status =
         tool_stage_open_beside(&v->s->model.stage, &m->asked, m->entry->path, &m->served.stage);
     if (status == MNEM_OK) status = tool_breakers_open(&m->served.stage, &o->breakers);
-    if (status == MNEM_OK) {
-        api_served_options options = {.model = m->served.stage.model,
-                                      .tokenizer = m->served.stage.tokenizer,
-                                      .template_args = o->template.arguments,
-                                      .sampler = o->sampling,
-                                      .pooling = (mnem_pooling)o->pooling};
-        options.sampler.dry_breakers = m->served.stage.breakers.of;
-        status = api_served_open(&options, &m->api);
-    }
+    if (m->asked.context == 0)
+        m->served.stage.options.context_wanted = m->served.stage.options.context_needed =
+            m->context_least;
+    for (models_one *n = m; n && status == MNEM_OK; n = models_next_name(m, n))
+        status = open_name(m, n);
     *tables = live_bytes(v) - before;
     return status;
 }
@@ -177,6 +192,14 @@ static mnem_status look_at(models_one *m) {
     return MNEM_OK;
 }
 
+/* The bytes of a model are those of its first name. */
+static void tell_api(models_one *m) {
+    for (models_one *n = m; n; n = models_next_name(m, n))
+        if (n->api)
+            api_model_know(m->of->s->api, n->index, n->api, models_context(n), m->least_bytes,
+                           n == m ? m->bytes : 0, models_shares_with(n));
+}
+
 /* Plans a model in the bytes it was given: this is the plan of each load. Sets the exact bytes. */
 static mnem_status settle(models_one *m) {
     uint64_t own;
@@ -191,7 +214,7 @@ static mnem_status settle(models_one *m) {
             "needs at least %s, and the budget has %s for it beside the server%s: use a larger "
             "--memory",
             tool_size(m->least_bytes, needs), tool_size(m->bytes, has),
-            m->entry->pin ? "" : " and the pinned models");
+            models_is_pinned(m) ? "" : " and the pinned models");
         return m->failed;
     }
     mnem_status status = models_open(m, &m->tables_bytes);
@@ -201,9 +224,7 @@ static mnem_status settle(models_one *m) {
     o->shares_reserve = true;
     if (status == MNEM_OK) status = plan_alone(m, m->bytes - m->tables_bytes, &own);
     if (status == MNEM_OK) m->bytes = m->tables_bytes + own;
-    if (m->api)
-        api_model_know(m->of->s->api, m->index, m->api, m->served.stage.plan.context,
-                       m->least_bytes, m->bytes);
+    tell_api(m);
     m->options = *o;
     m->planned = status == MNEM_OK;
     models_close(m);
@@ -214,10 +235,17 @@ static void tell_failure(const models_one *m) {
     if (m->failed != MNEM_OK) tool_message("%s can't be served: %s", m->entry->name, m->failure);
 }
 
+/* Names that fail together are planned one by one: those that follow are reached later. */
 static void look_at_all(models_all *v) {
     for (int32_t i = 0; i < v->list.count; i++) {
         models_one *m = &v->model[i];
-        const mnem_status status = look_at(m);
+        if (m->lead != m) continue;
+        mnem_status status = look_at(m);
+        if (status != MNEM_OK && models_has_names(m)) {
+            models_close(m);
+            models_part_names(m, true);
+            status = look_at(m);
+        }
         if (status != MNEM_OK) fail(m, status);
         models_close(m);
     }
@@ -227,8 +255,9 @@ static void share_room(models_all *v) {
     models_fact fact[API_MODELS] = {0};
     int32_t which[API_MODELS], n = 0;
     for (int32_t i = 0; i < v->list.count; i++) {
-        if (v->model[i].failed != MNEM_OK) continue;
-        fact[n] = (models_fact){.bytes = v->model[i].whole_bytes, .pinned = v->model[i].entry->pin};
+        const models_one *m = &v->model[i];
+        if (m->failed != MNEM_OK || m->lead != m) continue;
+        fact[n] = (models_fact){.bytes = m->whole_bytes, .pinned = models_is_pinned(m)};
         which[n++] = i;
     }
     models_share(fact, n, v->room_bytes);
@@ -257,6 +286,7 @@ int models_plan(models_all *v) {
     share_room(v);
     for (int32_t i = 0; i < v->list.count; i++) {
         models_one *m = &v->model[i];
+        if (m->lead != m) continue;
         if (m->failed == MNEM_OK) {
             models_next_release(v);
             status = settle(m);
@@ -281,7 +311,8 @@ static uint64_t room_of(const models_one *m) {
     uint64_t room = v->room_bytes;
     for (int32_t i = 0; i < v->list.count; i++) {
         const models_one *other = &v->model[i];
-        if (other != m && other->entry->pin && other->failed == MNEM_OK)
+        if (other != m && other->lead == other && models_is_pinned(other) &&
+            other->failed == MNEM_OK)
             room -= room > other->bytes ? other->bytes : room;
     }
     return room;
@@ -322,6 +353,8 @@ static mnem_status plan_apart(models_one *m, uint64_t tables) {
     return status;
 }
 
+/* Nothing is lent to requests while the model is opened, so that the ledger tells what its tables
+ * take. The plans after that don't look at this ledger, and requests go on meanwhile. */
 mnem_status models_look_again(models_one *m) {
     models_all *v = m->of;
     uint64_t tables;
@@ -329,12 +362,12 @@ mnem_status models_look_again(models_one *m) {
     api_plan_begin(v->s->api);
     models_next_release(v);
     mnem_status status = models_open(m, &tables);
+    api_plan_end(v->s->api);
     if (status == MNEM_OK) status = plan_apart(m, tables);
     m->planned = status == MNEM_OK;
     m->failed = MNEM_OK;
     if (status != MNEM_OK) fail(m, status);
     models_close(m);
     const mnem_status charged = models_next_charge(v);
-    api_plan_end(v->s->api);
     return status == MNEM_OK ? charged : status;
 }

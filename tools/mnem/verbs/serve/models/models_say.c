@@ -14,15 +14,17 @@ static uint64_t bytes_of(const models_all *v, uint32_t set) {
     return bytes;
 }
 
-/* Whether the set fits, contains all pinned models, and has no room for another model. */
+/* Whether the set of models (names that lead) fits, contains all pinned ones, and has no room for
+ * another. */
 static bool is_whole_set(const models_all *v, uint32_t set) {
     const uint64_t bytes = bytes_of(v, set);
     if (!set || bytes > v->room_bytes) return false;
     for (int32_t i = 0; i < v->list.count; i++) {
         const models_one *m = &v->model[i];
         if (set >> i & 1) {
-            if (m->failed != MNEM_OK) return false;
-        } else if (m->failed == MNEM_OK && (m->entry->pin || bytes + m->bytes <= v->room_bytes)) {
+            if (m->failed != MNEM_OK || m->lead != m) return false;
+        } else if (m->failed == MNEM_OK && m->lead == m &&
+                   (models_is_pinned(m) || bytes + m->bytes <= v->room_bytes)) {
             return false;
         }
     }
@@ -38,10 +40,16 @@ static int find_sets(const models_all *v, uint32_t set[SETS_MOST]) {
     return n;
 }
 
+/* A set with all names of its models. */
+static bool is_in(const models_all *v, uint32_t set, int32_t i) {
+    const models_one *lead = v->model[i].lead;
+    return set >> lead->index & 1;
+}
+
 static json_t *set_json(const models_all *v, uint32_t set) {
     json_t *names = json_array();
     for (int32_t i = 0; i < v->list.count; i++)
-        if (set >> i & 1) json_array_append_new(names, json_string(v->list.entry[i].name));
+        if (is_in(v, set, i)) json_array_append_new(names, json_string(v->list.entry[i].name));
     return names;
 }
 
@@ -49,7 +57,7 @@ static void print_set(FILE *file, const models_all *v, uint32_t set) {
     char text[1024] = "";
     size_t n = 0;
     for (int32_t i = 0; i < v->list.count && n < sizeof text - 1; i++)
-        if (set >> i & 1)
+        if (is_in(v, set, i))
             n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? ", " : "",
                                   v->list.entry[i].name);
     tool_wrap(file, "  together   ", text);
@@ -69,17 +77,32 @@ static void say_space(const models_one *m, char *text, size_t n) {
                  (long long)p->pages * p->page_tokens);
 }
 
+/* Writes what a name that doesn't lead has. */
+static void say_shared(const models_one *n, char *text, size_t size) {
+    const models_one *m = n->lead;
+    if (m->failed != MNEM_OK)
+        snprintf(text, size, "%s: the file of %s, which can't be served", n->entry->name,
+                 m->entry->name);
+    else
+        snprintf(
+            text, size,
+            "%s: the file of %s, loaded once for all its names, conversations of up to %d tokens",
+            n->entry->name, m->entry->name, models_context(n));
+}
+
 static void print_model(FILE *file, const models_one *m) {
     char text[512], space[128], takes[TOOL_TEXT], least[TOOL_TEXT];
     say_space(m, space, sizeof space);
-    if (m->failed != MNEM_OK)
+    if (m->lead != m)
+        say_shared(m, text, sizeof text);
+    else if (m->failed != MNEM_OK)
         snprintf(text, sizeof text, "%s: can't be served: %s", m->entry->name, m->failure);
     else
         snprintf(text, sizeof text, "%s: takes %s while it is loaded (the least is %s), %s%s%s",
                  m->entry->name, tool_size(m->bytes, takes), tool_size(m->least_bytes, least),
                  space,
                  m->served.stage.plan.streamed ? ", some weights are streamed from disk" : "",
-                 m->entry->pin ? ", pinned" : "");
+                 models_is_pinned(m) ? ", pinned" : "");
     tool_wrap(file, "  model      ", text);
 }
 
@@ -107,15 +130,18 @@ static json_t *model_json(const models_one *m) {
     const mnem_engine_plan *p = &m->served.stage.plan;
     json_t *o = json_pack("{s:s, s:s, s:b, s:i}", "name", m->entry->name, "path", m->entry->path,
                           "pin", m->entry->pin, "idle", m->entry->idle);
-    if (m->failed != MNEM_OK) {
-        json_object_set_new(o, "error", json_string(m->failure));
+    if (m->lead != m) json_object_set_new(o, "shares_with", json_string(models_shares_with(m)));
+    if (m->lead->failed != MNEM_OK) {
+        json_object_set_new(o, "error", json_string(m->lead->failure));
         return o;
     }
-    json_t *more = json_pack(
-        "{s:I, s:I, s:I, s:I, s:i, s:i, s:I, s:b}", "bytes", (json_int_t)m->bytes, "least_bytes",
-        (json_int_t)m->least_bytes, "whole_bytes", (json_int_t)m->whole_bytes, "table_bytes",
-        (json_int_t)m->tables_bytes, "parallel", m->served.parallel, "context", p->context,
-        "kv_tokens", (json_int_t)p->pages * p->page_tokens, "streamed", p->streamed);
+    json_object_set_new(o, "context", json_integer(models_context(m)));
+    if (m->lead != m) return o;
+    json_t *more = json_pack("{s:I, s:I, s:I, s:I, s:i, s:I, s:b}", "bytes", (json_int_t)m->bytes,
+                             "least_bytes", (json_int_t)m->least_bytes, "whole_bytes",
+                             (json_int_t)m->whole_bytes, "table_bytes", (json_int_t)m->tables_bytes,
+                             "parallel", m->served.parallel, "kv_tokens",
+                             (json_int_t)p->pages * p->page_tokens, "streamed", p->streamed);
     json_object_update(o, more);
     json_decref(more);
     return o;

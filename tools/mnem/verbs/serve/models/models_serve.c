@@ -56,11 +56,12 @@ static void load(models_one *m) {
         refuse_failed(m);
 }
 
-/* The numbers of a model for a choice; for the main thread only. */
+/* The numbers of a model for a choice; for the main thread only. Other names than the first have
+ * none. */
 static models_fact fact_of(models_one *m) {
     models_all *v = m->of;
-    api_model_use use;
-    api_model_use_get(v->s->api, m->index, &use);
+    if (m->lead != m) return (models_fact){0};
+    const api_model_use use = models_use(m);
     pthread_mutex_lock(&v->lock);
     const bool begins = m->order == MODELS_BEGIN;
     pthread_mutex_unlock(&v->lock);
@@ -69,7 +70,7 @@ static models_fact fact_of(models_one *m) {
                          .loaded = m->loaded,
                          .busy = m->loaded && (begins || use.requests > 0),
                          .begins = m->loaded && begins,
-                         .pinned = m->entry->pin && m->failed == MNEM_OK,
+                         .pinned = models_is_pinned(m) && m->failed == MNEM_OK,
                          .leaving = m->leaving};
 }
 
@@ -89,38 +90,45 @@ static bool is_hopeless(models_one *m) {
     return m->failed != MNEM_OK && !m->again;
 }
 
-/* Whether its clients have waited for --wait seconds or more. */
-static bool is_overdue(models_one *m) {
-    models_all *v = m->of;
+/* Whether the name's clients have waited for --wait seconds or more. */
+static bool is_overdue(models_one *n) {
+    models_all *v = n->of;
     pthread_mutex_lock(&v->lock);
-    const int64_t since = m->wanted_since;
+    const int64_t since = n->wanted_since;
     pthread_mutex_unlock(&v->lock);
     return api_clock_ms() - since >= (int64_t)v->s->o->wait * 1000;
 }
 
-static void choose(models_one *m, bool may_leave) {
-    models_all *v = m->of;
+/* Of the model of a name that is wanted. */
+static void choose(models_one *n, bool may_leave) {
+    models_all *v = n->of;
     models_fact fact[API_MODELS];
+    models_part_names(n->lead, false);
+    models_one *m = n->lead;
     if (is_hopeless(m)) {
-        refuse_failed(m);
+        if (models_has_names(m))
+            models_part_names(m, true); /* they are looked at one by one in the next turn */
+        else
+            refuse_failed(m);
         return;
     }
     for (int32_t i = 0; i < v->list.count; i++) fact[i] = fact_of(&v->model[i]);
     const models_choice c =
-        models_choose(fact, v->list.count, m->index, v->room_bytes, is_overdue(m));
+        models_choose(fact, v->list.count, m->index, v->room_bytes, is_overdue(n));
     if (c.act == MODELS_NEVER) never(m, c.room_bytes);
     if (c.act == MODELS_LOAD) load(m);
     for (int32_t i = 0; c.act == MODELS_LEAVE && may_leave && i < v->list.count; i++)
         if (c.who >> i & 1) leave(&v->model[i]);
 }
 
+/* The name that was wanted first, of the models that aren't in the set. */
 static models_one *next_wanted(models_all *v, uint64_t seen) {
     models_one *first = NULL;
     pthread_mutex_lock(&v->lock);
     for (int32_t i = 0; i < v->list.count; i++) {
-        models_one *m = &v->model[i];
-        if (!m->wanted || m->loaded || m->order != MODELS_NOTHING || seen >> i & 1) continue;
-        if (!first || m->wanted_since < first->wanted_since) first = m;
+        models_one *n = &v->model[i], *m = n->lead;
+        if (!n->wanted || m->loaded || m->order != MODELS_NOTHING || seen >> m->index & 1) continue;
+        if (!first || n->wanted_since < first->wanted_since) first = n;
     }
     pthread_mutex_unlock(&v->lock);
     return first;
@@ -131,9 +139,9 @@ static models_one *next_wanted(models_all *v, uint64_t seen) {
 static bool look_at_wanted(models_all *v) {
     uint64_t seen = 0;
     models_one *first = next_wanted(v, 0);
-    for (models_one *m = first; m; m = next_wanted(v, seen)) {
-        seen |= (uint64_t)1 << m->index;
-        choose(m, m == first);
+    for (models_one *n = first; n; n = next_wanted(v, seen)) {
+        choose(n, n == first);
+        seen |= (uint64_t)1 << n->lead->index;
         if (is_overdue(first)) break;
     }
     return first != NULL;
@@ -155,7 +163,11 @@ static void unload_ended(models_all *v) {
         models_unload(m, true);
         say(m, "unloaded");
         pthread_mutex_lock(&v->lock);
-        m->ended = m->unwanted = m->kept = false;
+        m->ended = false;
+        for (models_one *n = m; n; n = models_next_name(m, n)) {
+            n->unwanted = n->kept = false;
+            n->called = n->wanted;
+        }
         pthread_mutex_unlock(&v->lock);
     }
 }
@@ -163,43 +175,31 @@ static void unload_ended(models_all *v) {
 static bool others_want(models_all *v, const models_one *but) {
     bool want = false;
     pthread_mutex_lock(&v->lock);
-    for (int32_t i = 0; i < v->list.count; i++) want |= &v->model[i] != but && v->model[i].wanted;
+    for (int32_t i = 0; i < v->list.count; i++)
+        want |= v->model[i].lead != but && v->model[i].wanted;
     pthread_mutex_unlock(&v->lock);
     return want;
+}
+
+/* Called under the lock. */
+static bool is_wanted(const models_one *m) {
+    bool wanted = false;
+    for (const models_one *n = m; n; n = models_next_name(m, n)) wanted |= n->wanted;
+    return wanted;
 }
 
 /* Lets a leaving model take requests again if requests wait for it. No other model is wanted. If it
  * is wanted already, the API has detached it. */
 static void stay(models_one *m) {
     models_all *v = m->of;
-    api_model_use use;
-    api_model_use_get(v->s->api, m->index, &use);
+    const api_model_use use = models_use(m);
     pthread_mutex_lock(&v->lock);
-    const bool stays = !m->ended && m->order == MODELS_END && !m->wanted && use.waiting > 0;
+    const bool stays = !m->ended && m->order == MODELS_END && !is_wanted(m) && use.waiting > 0;
     if (stays) m->order = MODELS_STAY;
     pthread_mutex_unlock(&v->lock);
     if (!stays) return;
     m->leaving = false;
     http_server_wake(v->s->http);
-}
-
-/* Whether the model has been idle for its time limit, or a request asked to unload it. */
-static bool has_idled(models_one *m) {
-    models_all *v = m->of;
-    pthread_mutex_lock(&v->lock);
-    const bool unwanted = m->unwanted, kept = m->kept;
-    const int64_t keep = m->keep_ms;
-    pthread_mutex_unlock(&v->lock);
-    if (unwanted) return true;
-    const int64_t limit = kept ? keep : m->entry->idle > 0 ? (int64_t)m->entry->idle * 1000 : -1;
-    return limit >= 0 && api_clock_ms() - fact_of(m).used >= limit;
-}
-
-static bool is_timed(models_one *m) {
-    pthread_mutex_lock(&m->of->lock);
-    const bool timed = m->kept || m->unwanted || m->entry->idle > 0;
-    pthread_mutex_unlock(&m->of->lock);
-    return timed;
 }
 
 /* Makes idle models leave. Returns whether a time limit of any model still runs. */
@@ -209,9 +209,9 @@ static bool look_at_idle(models_all *v) {
         models_one *m = &v->model[i];
         if (!m->loaded) continue;
         if (m->leaving && !others_want(v, m)) stay(m);
-        if (m->leaving || m->entry->pin) continue;
-        timed |= is_timed(m);
-        if (has_idled(m) && !fact_of(m).busy) leave(m);
+        if (m->leaving || models_is_pinned(m)) continue;
+        timed |= models_is_timed(m);
+        if (models_has_idled(m) && !fact_of(m).busy) leave(m);
     }
     return timed;
 }
@@ -245,7 +245,8 @@ static bool has_work(const models_all *v, bool waits) {
         const models_one *m = &v->model[i];
         if (m->work && m->loaded) return true;
         if (m->ended && m->loaded) return true;
-        if (!waits && m->wanted && !m->loaded && m->order == MODELS_NOTHING) return true;
+        const models_one *lead = m->lead;
+        if (!waits && m->wanted && !lead->loaded && lead->order == MODELS_NOTHING) return true;
     }
     return false;
 }
@@ -309,8 +310,8 @@ static void tell_monitor(const models_all *v) {
 
 static int load_pinned(models_all *v) {
     for (int32_t i = 0; i < v->list.count; i++) {
-        models_one *m = &v->model[i];
-        if (!m->entry->pin) continue;
+        models_one *m = v->model[i].lead;
+        if (!v->model[i].entry->pin || m->loaded) continue;
         if (m->failed != MNEM_OK)
             return tool_failed("%s is pinned, and can't be loaded: %s", m->entry->name, m->failure);
         say(m, "loading");
@@ -344,7 +345,7 @@ static int make_models(models_all *v) {
         models_entry *e = &v->list.entry[i];
         int code = TOOL_OK;
         *m = (models_one){.of = v, .index = i, .entry = e, .asked = o->session, .cache_fd = -1};
-        if (e->context) m->asked.context = e->context;
+        m->asked_context = e->context ? e->context : o->session.context;
         m->asked.lora.count = e->adapters;
         for (int k = 0; k < e->adapters; k++) m->asked.lora.text[k] = e->adapter[k];
         m->served.o = o;
@@ -352,6 +353,7 @@ static int make_models(models_all *v) {
         if (e->adapters) code = tool_adapters_check("serve", &m->asked.lora);
         if (code != TOOL_OK) return code;
     }
+    models_join_names(v);
     return TOOL_OK;
 }
 
@@ -367,7 +369,7 @@ static int make_api(models_all *v) {
                                    .file_bytes = there ? (uint64_t)info.st_size : 0,
                                    .modified = there ? (int64_t)info.st_mtim.tv_sec : 0,
                                    .modified_part = there ? (int32_t)info.st_mtim.tv_nsec : 0,
-                                   .pin = e->pin,
+                                   .pin = models_is_pinned(v->model[i].lead),
                                    .idle_seconds = e->idle,
                                    .context = e->context ? e->context : s->o->session.context};
     }
@@ -396,6 +398,7 @@ static int open_all(models_all *v, const tool_args *args) {
         code = tool_stage_open_none(args, &s->o->session, s->o->models, &s->model.stage);
     if (code == TOOL_OK) code = make_api(v);
     if (code == TOOL_OK) code = serve_http_create(s, models_on_wake, models_on_tick);
+    if (code == TOOL_OK) code = models_team_create(v);
     if (code == TOOL_OK) code = models_plan(v);
     return code;
 }
@@ -447,6 +450,7 @@ static void take_down(models_all *v) {
         models_unload(&v->model[i], false);
         models_drop_cache(&v->model[i]);
     }
+    models_team_destroy(v);
     models_next_release(v);
     if (v->reserve_charged)
         mnem_ledger_release(ledger, MNEM_KIND_RUNTIME, "reserve", v->reserve_bytes);

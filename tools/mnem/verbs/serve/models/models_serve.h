@@ -3,10 +3,13 @@
  *     models_list.c    reads the list of models
  *     models_check.c   refuses options that don't apply to several models
  *     models_choice.c  the bytes of each model, and which ones make room (numbers only)
+ *     models_names.c   several names of one file as one model
+ *     models_team.c    the threads that all models share
  *     models_plan.c    plans each model, before any is loaded
  *     models_load.c    loads and unloads a model, and keeps its prefix cache on disk
  *     models_say.c     --dry-run, messages
  *     models_orders.c  what the two threads tell each other
+ *     models_idle.c    whether anybody holds a loaded model
  *     models_serve.c   the loop: steps the loaded models, loads wanted ones
  *
  * Two threads, as with one model: the thread of the connections calls the API, the main thread does
@@ -34,14 +37,20 @@ typedef enum models_order {
     MODELS_REFUSE
 } models_order;
 
+/* A listed name. The first name of a model leads: it has the model's state. Its other names
+ * (models_names.c) have only what is marked with "each name". */
 typedef struct models_one {
-    struct models_all *of;
-    int32_t index;
-    models_entry *entry;
+    struct models_all *of;           /* each name */
+    int32_t index;                   /* each name */
+    models_entry *entry;             /* each name */
+    struct models_one *_Atomic lead; /* each name: the first name of its file; itself: it leads */
+    int32_t asked_context;           /* each name; 0: the plan's */
+    api_adapter adapter[TOOL_ADAPTERS_MAX]; /* each name: its adapters in the joint list */
+    int32_t context_least;                  /* of the plan, if asked.context is 0 */
     tool_session_asked asked;
     served_model served;         /* its plan is used for each load, */
     mnem_engine_options options; /* and so are these options */
-    api_served *api;             /* while the model is open */
+    api_served *api;             /* each name: while the model is open */
     struct stat file;            /* when it was opened last */
 
     /* least: of any plan; whole: the least in which it is as fast as in all of the room; bytes:
@@ -59,14 +68,16 @@ typedef struct models_one {
 
     /* Used by the main thread only. */
     bool loaded, leaving;
-    int64_t since; /* time of its last load, ms */
     uint64_t loads;
+    int64_t since; /* each name: time of the load, or when it was let go last, ms */
 
     /* Under the lock. */
     models_order order;
     bool ended; /* the API has detached it */
+    bool work;  /* its scheduler has something to do */
+    /* Of each name. */
     bool wanted, unwanted;
-    bool work;            /* its scheduler has something to do */
+    bool called;          /* it was wanted since the model was loaded, or is wanted now */
     int64_t wanted_since; /* ms */
     int64_t keep_ms;      /* time it stays loaded after its last request; -1: no limit */
     bool kept;            /* a request has set keep_ms */
@@ -83,6 +94,8 @@ typedef struct models_all {
     uint64_t next_bytes; /* charged in advance, so that any model can be opened and planned */
     uint64_t reserve_bytes;
     bool next_charged, reserve_charged;
+    mnem_team *team; /* of all engines */
+    uint64_t team_bytes;
     bool begun; /* api_begin was called */
     pthread_mutex_t lock;
     pthread_cond_t changed; /* the main thread has something to do */
@@ -93,14 +106,48 @@ int models_check(const serve_options *o);
 /* Runs the server. Returns the exit code of the verb. */
 int models_serve(serve *s, const tool_args *args);
 
+/* ---- models_names.c ---- */
+/* Finds the names of each file, before anything is opened. */
+void models_join_names(models_all *v);
+/* Makes models of their own of the names that have another file now than the first name, or of all
+ * names but the first. The model isn't loaded. All that changed are planned again. */
+void models_part_names(models_one *m, bool all);
+/* The names of a model: the first one is the model itself. name NULL: the first; NULL: no more. */
+models_one *models_next_name(const models_one *m, const models_one *name);
+bool models_has_names(const models_one *m); /* more than one */
+bool models_is_pinned(const models_one *m); /* any name is */
+/* The limit of a name's conversations in tokens, by the model's plan. */
+int32_t models_context(const models_one *name);
+/* The name that leads its model; NULL: it leads. */
+const char *models_shares_with(const models_one *name);
+
+/* Whether names that have another file now than the first one must be parted. */
+bool models_names_differ(const models_one *m);
+
+/* ---- models_idle.c ---- */
+/* The requests of all names of a model, and the last beginning or end of one. */
+api_model_use models_use(const models_one *m);
+/* Whether no name holds the loaded model. */
+bool models_has_idled(models_one *m);
+/* Whether that may come with time alone. */
+bool models_is_timed(models_one *m);
+
 /* ---- models_orders.c ---- */
 void models_listen(models_all *v); /* call it before the functions below */
 api_model_calls models_wishes(models_all *v);
 void models_on_wake(void *context);
 void models_on_tick(void *context);
 void models_on_over(void *context);
-/* On the main thread: sets the next order for a model, and wakes the other thread. */
+/* On the main thread: sets the next order for a model with all its names, and wakes the other
+ * thread. */
 void models_give(models_one *m, models_order order);
+
+/* ---- models_team.c ---- */
+/* Charges and creates the team for the plans and engines of all models. Returns an exit code, and
+ * prints the message. */
+int models_team_create(models_all *v);
+/* Call it when no engine is left; also after an error. */
+void models_team_destroy(models_all *v);
 
 /* ---- models_plan.c ---- */
 /* Opens each model, decides its bytes and plans it. A model that fails stays in the list with its
@@ -123,7 +170,8 @@ mnem_status models_load(models_one *m);
  * folder. */
 void models_unload(models_one *m, bool save);
 void models_drop_cache(models_one *m);
-/* Charges the bytes that opening and planning a model takes; releases them, for doing so. */
+/* Charges the bytes that opening and planning a model takes, and what requests kept of unloaded
+ * models; releases the former, for doing so. */
 mnem_status models_next_charge(models_all *v);
 void models_next_release(models_all *v);
 /* Makes one step of each model that has work; false: none has. */
