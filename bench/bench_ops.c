@@ -2,6 +2,7 @@
  *
  *     bench_ops [threads] [text that the operator or the kernel's name must contain]
  *     bench_ops [threads] types     a row for each type of weights, as docs/performance.md has them
+ *     bench_ops limit [threads] [type]   products beside their limits (bench_limit.c)
  *
  * MATMUL, few tokens: bytes of weights a second, with more matrices than the last cache holds, and
  * how that compares with plain reading. Operators of training on rows: beside a plain copy that
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "bench_limit.h"
 #include "mnem/mnem.h"
 #include "ops/core/op_check.h"
 
@@ -384,6 +386,10 @@ static void training_rows(void) {
 }
 
 int main(int argc, char **argv) {
+    if (argc > 1 && strcmp(argv[1], "limit") == 0) {
+        bench_limit(argc > 2 ? atoi(argv[2]) : 1, argc > 3 ? argv[3] : "");
+        return 0;
+    }
     int threads = argc > 1 ? atoi(argv[1]) : 1;
     if (argc > 2) filter = argv[2];
     if (mnem_team_create(threads, &team) != MNEM_OK) {

@@ -18,6 +18,7 @@
 #define MNEM_PROBE_H
 
 #include "mnem/ledger.h"
+#include "mnem/tensor.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -130,6 +131,14 @@ mnem_status mnem_probe_run(const mnem_probe_options *options, mnem_probe *probe)
 const mnem_probe_level *mnem_probe_level_of(const mnem_probe *probe, uint64_t bytes);
 /* The best peak of a type on all threads, in operations/s; 0: not measured. */
 double mnem_probe_peak_of(const mnem_probe *probe, const char *type);
+
+/* The most multiply-adds a second that a product of many tokens with weights of a type can reach at
+ * the current level of the processor (mnem_cpu_limit), on `threads` threads (0: the processors of
+ * this process) together: a loop over blocks that stay in the L1 cache unpacks weights once for 24
+ * tokens, multiplies, adds and scales. Weights of floats: chains of multiply-adds of f32, or of
+ * pairs of bf16 where kernels use those. Takes about `seconds`; the best pass counts.
+ * 0: there is no loop for this type or level, or no memory for the threads. */
+double mnem_probe_product_limit(mnem_type type, int32_t threads, double seconds);
 
 /* Do the reported and the measured capacity of a level differ (a ratio outside 0.67 to 1.5)? */
 bool mnem_probe_level_lies(const mnem_probe_level *level);

@@ -355,6 +355,9 @@ static void bench_measures_and_keeps_the_profile(void **state) {
     /* null where the bandwidth was measured beside other programs */
     assert_true(json_is_null(json_object_get(bench, "read_fraction")) ||
                 number(bench, "read_fraction") > 0);
+    /* null where the processor has no vector level */
+    assert_true(json_is_null(json_object_get(bench, "prompt_limit_fraction")) ||
+                number(bench, "prompt_limit_fraction") > 0);
     json_decref(bench);
     snprintf(path, sizeof path, "%s/mnem/profile.json", tool_scratch());
     assert_int_equal(access(path, R_OK), 0);

@@ -147,11 +147,13 @@ bool tool_profile_load(mnem_machine_profile *profile);
 double tool_profile_swap(void);
 /* Writes the file completely or not at all; prints errors. */
 bool tool_profile_save(const mnem_machine_profile *profile);
+enum { TOOL_WORK_TYPES = 64 }; /* more than the number of any weights' type */
 /* The bytes that a generated token reads of a model, and its multiply-adds; head_macs of them
  * belong to the output matrix, which in a prompt only the last token needs. */
 typedef struct tool_token_work {
     double bytes, macs, head_macs;
-    bool sparse; /* some weights are 2:4, whose products take less time */
+    double macs_of[TOOL_WORK_TYPES]; /* by type of the weights, without the output matrix */
+    bool sparse;                     /* some weights are 2:4, whose products take less time */
 } tool_token_work;
 tool_token_work tool_token_work_of(const mnem_model *model, const mnem_transformer *shape);
 

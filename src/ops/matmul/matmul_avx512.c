@@ -1,190 +1,23 @@
 /* matmul_avx512.c: MATMUL of quantized weights with VNNI: 16 outputs in the lanes of a vector.
  *
- * A block of 16 rows is unpacked once to 8 vectors of unsigned bytes and multiplied with up to TILE
- * tokens, whose bytes are broadcast 4 at a time by the multiply itself; the zero point is in the
- * integer that the sum starts from. One token at a time, the same code is bound by reading weights.
- * Orders of operations: matmul_kernel.h. */
+ * Few tokens: a block of 16 rows is unpacked to 8 vectors of unsigned bytes and multiplied with up
+ * to TILE tokens, whose bytes are broadcast 4 at a time by the multiply itself; the zero point is
+ * in the integer that the sum starts from. One token at a time, this is bound by reading weights.
+ * Many: eight blocks at a time are unpacked to a chunk of bytes, which all whole tiles of a step
+ * are multiplied with (matmul_bytes.h). Orders of operations: matmul_kernel.h. */
 #include <immintrin.h>
+#include <string.h>
 
-#include "ops/core/grid_form.h"
-#include "ops/matmul/matmul_kernel.h"
-
-#define INLINE static inline __attribute__((always_inline))
+#include "base/minmax.h"
+#include "ops/matmul/matmul_bytes.h"
+#include "ops/matmul/matmul_unpack_avx512.h"
 
 enum {
-    TILE = 12,
+    TILE = 8,
     FETCH_AHEAD = 8192,
     FETCH_NEAR = 2048,
     TOGETHER = 6, /* tokens whose sums run side by side: hides the multiply's latency */
 };
-
-/* What a unit's header becomes: one vector per block. */
-typedef struct scales {
-    __m512 scale[8], second[8], min[8], second_min[8];
-} scales;
-
-INLINE __m512i load(const void *p) {
-    return _mm512_load_si512(p);
-}
-
-INLINE __m512 load_halves(const void *p) {
-    return _mm512_cvtph_ps(_mm256_load_si256(p));
-}
-
-/* Byte i of every lane, as a float. */
-INLINE __m512 unsigned_byte(__m512i x, int i) {
-    return _mm512_cvtepi32_ps(
-        _mm512_and_si512(_mm512_srli_epi32(x, (unsigned)(8 * i)), _mm512_set1_epi32(255)));
-}
-
-INLINE __m512 signed_byte(__m512i x, int i) {
-    return _mm512_cvtepi32_ps(_mm512_srai_epi32(_mm512_slli_epi32(x, (unsigned)(24 - 8 * i)), 24));
-}
-
-/* The 12 bytes of a superblock of Q4_K and Q5_K: 4 scales, 4 minimums, and the rest's low nibbles,
- * whose upper two bits are in the first 8 bytes. */
-INLINE void scales_k(const uint8_t *unit, scales *s) {
-    const __m512i six = _mm512_set1_epi8(0x3f), four = _mm512_set1_epi8(0x0f),
-                  upper = _mm512_set1_epi8(0x30);
-    __m512 d = load_halves(unit), dmin = load_halves(unit + 32);
-    __m512i a = load(unit + 64), b = load(unit + 128), c = load(unit + 192);
-    __m512i scale[2] = {_mm512_and_si512(a, six),
-                        _mm512_or_si512(_mm512_and_si512(c, four),
-                                        _mm512_and_si512(_mm512_srli_epi32(a, 2), upper))};
-    __m512i min[2] = {_mm512_and_si512(b, six),
-                      _mm512_or_si512(_mm512_and_si512(_mm512_srli_epi32(c, 4), four),
-                                      _mm512_and_si512(_mm512_srli_epi32(b, 2), upper))};
-    MNEM__UNROLL
-    for (int i = 0; i < 8; i++) {
-        s->scale[i] = _mm512_mul_ps(d, unsigned_byte(scale[i / 4], i % 4));
-        s->min[i] = _mm512_mul_ps(dmin, unsigned_byte(min[i / 4], i % 4));
-    }
-}
-
-INLINE void scales_k6(const uint8_t *unit, const uint8_t *tail, scales *s) {
-    __m512 d = load_halves(tail);
-    MNEM__UNROLL
-    for (int i = 0; i < 8; i++) {
-        __m512i word = load(unit + 64 * (i / 2));
-        s->scale[i] = _mm512_mul_ps(d, signed_byte(word, i % 2 * 2));
-        s->second[i] = _mm512_mul_ps(d, signed_byte(word, i % 2 * 2 + 1));
-    }
-}
-
-INLINE void scales_k2(const uint8_t *unit, scales *s) {
-    const __m512i four = _mm512_set1_epi8(0x0f);
-    /* what the minimums meet is 128 times too large */
-    __m512 d = load_halves(unit + 256),
-           dmin = _mm512_mul_ps(load_halves(unit + 288), _mm512_set1_ps(0x1p-7f));
-    MNEM__UNROLL
-    for (int i = 0; i < 8; i++) {
-        __m512i word = load(unit + 64 * (i / 2)), scale = _mm512_and_si512(word, four),
-                min = _mm512_and_si512(_mm512_srli_epi32(word, 4), four);
-        s->scale[i] = _mm512_mul_ps(d, unsigned_byte(scale, i % 2 * 2));
-        s->second[i] = _mm512_mul_ps(d, unsigned_byte(scale, i % 2 * 2 + 1));
-        s->min[i] = _mm512_mul_ps(dmin, unsigned_byte(min, i % 2 * 2));
-        s->second_min[i] = _mm512_mul_ps(dmin, unsigned_byte(min, i % 2 * 2 + 1));
-    }
-}
-
-/* The 12 bytes of Q3_K: low nibbles of 16 scales in two words, the rest's fields of 2 bits. */
-INLINE void scales_k3(const uint8_t *unit, const uint8_t *tail, scales *s) {
-    const __m512i four = _mm512_set1_epi8(0x0f), upper = _mm512_set1_epi8(0x30);
-    __m512 d = load_halves(tail);
-    __m512i high = load(unit + 128);
-    MNEM__UNROLL
-    for (int w = 0; w < 4; w++) {
-        __m512i low = _mm512_and_si512(
-            _mm512_srli_epi32(load(unit + w % 2 * 64), (unsigned)(w / 2 * 4)), four);
-        __m512i part = w < 2 ? _mm512_slli_epi32(high, (unsigned)(4 - 2 * w))
-                             : _mm512_srli_epi32(high, (unsigned)(2 * w - 4));
-        __m512i word = _mm512_sub_epi8(_mm512_or_si512(low, _mm512_and_si512(part, upper)),
-                                       _mm512_set1_epi8(32));
-        for (int i = 2 * w; i < 2 * w + 2; i++) {
-            s->scale[i] = _mm512_mul_ps(d, signed_byte(word, i % 2 * 2));
-            s->second[i] = _mm512_mul_ps(d, signed_byte(word, i % 2 * 2 + 1));
-        }
-    }
-}
-
-INLINE void scales_xs(const uint8_t *unit, scales *s) {
-    __m512i high = load(unit), low = load(unit + 64);
-    __m512 d = _mm512_cvtph_ps(_mm512_cvtepi32_epi16(high));
-    MNEM__UNROLL
-    for (int i = 0; i < 8; i++) {
-        __m512i x =
-            _mm512_and_si512(_mm512_srli_epi32(low, (unsigned)(4 * i)), _mm512_set1_epi32(15));
-        __m512i y = _mm512_and_si512(_mm512_srli_epi32(high, (unsigned)(12 + 2 * i)),
-                                     _mm512_set1_epi32(0x30));
-        s->scale[i] = _mm512_mul_ps(
-            d, _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_or_si512(x, y), _mm512_set1_epi32(32))));
-    }
-}
-
-/* Exponents become floats by their place; the lowest two are subnormal. */
-INLINE void scales_e8(const uint8_t *unit, scales *s) {
-    const __m512i one = _mm512_set1_epi32(1);
-    MNEM__UNROLL
-    for (int i = 0; i < 4; i++) {
-        __m512i e = _mm512_cvtepu8_epi32(_mm_load_si128((const void *)(unit + 16 * i)));
-        __m512i bits = _mm512_slli_epi32(_mm512_sub_epi32(e, one), 23);
-        bits = _mm512_mask_sllv_epi32(bits, _mm512_cmple_epi32_mask(e, one),
-                                      _mm512_set1_epi32(0x00200000), e);
-        s->scale[i] = _mm512_castsi512_ps(bits);
-    }
-}
-
-INLINE void scales_pair(const uint8_t *unit, bool min, scales *s) {
-    MNEM__UNROLL
-    for (int i = 0; i < 2; i++) {
-        s->scale[i] = load_halves(unit + 32 * i);
-        if (min) s->min[i] = _mm512_sub_ps(_mm512_setzero_ps(), load_halves(unit + 64 + 32 * i));
-    }
-}
-
-/* x's field at bit from, moved to bit to, masked, put into w. */
-INLINE __m512i put_bits(__m512i w, __m512i x, int from, int to, __m512i mask) {
-    if (from < to) x = _mm512_slli_epi16(x, (unsigned)(to - from));
-    if (from > to) x = _mm512_srli_epi16(x, (unsigned)(from - to));
-    return _mm512_ternarylogic_epi32(w, x, mask, 0xf8); /* w | (x & mask) */
-}
-
-/* The scales of a unit's blocks; those of a grid come with each block. */
-INLINE void unit_scales(const mnem__pack_form *form, const uint8_t *unit, const uint8_t *tail,
-                        scales *s) {
-    switch (form->scales) {
-    case MNEM__SCALES_K: scales_k(unit, s); break;
-    case MNEM__SCALES_K6: scales_k6(unit, tail, s); break;
-    case MNEM__SCALES_K2: scales_k2(unit, s); break;
-    case MNEM__SCALES_K3: scales_k3(unit, tail, s); break;
-    case MNEM__SCALES_XS: scales_xs(unit, s); break;
-    case MNEM__SCALES_E8: scales_e8(unit, s); break;
-    case MNEM__SCALES_GRID:
-    case MNEM__SCALES_GRID_HALVES: break;
-    default: scales_pair(unit, form->scales == MNEM__SCALES_PAIR_MIN, s); break;
-    }
-}
-
-/* Elements 4v..4v+3 of each row of a block, as unsigned bytes. */
-INLINE __m512i unpack(const mnem__pack_form *form, const uint8_t *block, int v) {
-    const int bits = form->bits;
-    if (bits == 8) return load(block + 64 * v);
-    if (bits < 4) {
-        __m512i x = _mm512_srli_epi16(load(block + (bits - 2 + v / 4) * 64), (unsigned)(v % 4 * 2));
-        x = _mm512_and_si512(x, _mm512_set1_epi8(3));
-        return bits == 3 ? put_bits(x, load(block), v, 2, _mm512_set1_epi8(4)) : x;
-    }
-    __m512i x = load(block + (bits - 4 + v % 4) * 64);
-    if (v >= 4) x = _mm512_srli_epi16(x, 4);
-    x = _mm512_and_si512(x, _mm512_set1_epi8(15));
-    if (form->table) {
-        __m128i table = _mm_loadu_si128((const void *)form->table);
-        return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), x);
-    }
-    if (bits == 5) x = put_bits(x, load(block), v, 4, _mm512_set1_epi8(0x10));
-    if (bits == 6) x = put_bits(x, load(block + v / 4 * 64), v % 4 * 2, 4, _mm512_set1_epi8(0x30));
-    return x;
-}
 
 /* Adds the products of 4 bytes of each row with 4 of a token. gcc 12 would load the broadcast into
  * a register of its own first. */
@@ -364,12 +197,11 @@ INLINE bool has_more_sizes(const mnem__pack_form *form) {
            form->scales == MNEM__SCALES_K || form->scales == MNEM__SCALES_K6;
 }
 
-/* All tokens of one group. A tile that isn't full, where one token is missing, costs less than two
- * that each unpack. */
+/* Fewer than 12 tokens of one group. A tile that isn't full, where one token is missing, costs less
+ * than two that each unpack. */
 INLINE void tokens_of_group(const mnem__matmul_job *job, const mnem__pack_form *form, int64_t group,
                             int64_t t, int64_t end) {
     const bool more = has_more_sizes(form);
-    for (; end - t > 10; t += 12) tile(job, form, group, t, 12, end);
     if (end - t > 6) {
         tile(job, form, group, t, 8, end);
         t += 8;
@@ -393,12 +225,90 @@ INLINE void tokens_of_group(const mnem__matmul_job *job, const mnem__pack_form *
     if (end - t >= 1) tile(job, form, group, t, 1, end);
 }
 
+/* ---- many tokens ---- */
+
+enum { STEP = 96 }; /* tokens that a chunk is used for, at most: whole tiles */
+
+/* Blocks of one unit as blocks [at, at + count) of a chunk. */
+INLINE void unit_to_bytes(const mnem__pack_form *form, const uint8_t *unit, const uint8_t *tail,
+                          int count, int at, mnem__byte_chunk *chunk) {
+    const int ahead = mnem__cpu_fetches_late() ? FETCH_NEAR : FETCH_AHEAD;
+    const int64_t bytes = mnem__pack_unit_bytes(form);
+    mnem__grid_lanes lanes;
+    scales s;
+    for (int64_t line = 0; line < bytes; line += 64) _mm_prefetch(unit + ahead + line, _MM_HINT_T0);
+    unit_scales(form, unit, tail, &s);
+    const uint8_t *block = unit + form->header_bytes;
+    for (int i = 0; i < count; i++, block += form->block_bytes) {
+        const uint8_t *q = block;
+        if (mnem__form_is_grid(form)) q = grid_block(form, unit, tail, i, &lanes, &s);
+        MNEM__UNROLL
+        for (int v = 0; v < 8; v++) _mm512_store_si512(chunk->q[at + i][v], unpack(form, q, v));
+        _mm512_store_ps(chunk->scale[at + i][0], s.scale[i]);
+        if (mnem__form_has_halves(form)) _mm512_store_ps(chunk->scale[at + i][1], s.second[i]);
+        if (mnem__form_has_min(form) || form->scales == MNEM__SCALES_K2)
+            _mm512_store_ps(chunk->min[at + i][0], s.min[i]);
+        if (form->scales == MNEM__SCALES_K2)
+            _mm512_store_ps(chunk->min[at + i][1], s.second_min[i]);
+    }
+}
+
+/* Blocks [b, b + count) of a group. */
+INLINE void make_chunk(const mnem__pack_form *form, const uint8_t *group, const uint8_t *tails,
+                       int64_t b, int count, mnem__byte_chunk *chunk) {
+    const int of_unit = form->unit_blocks;
+    for (int i = 0; i < count; i += of_unit) {
+        const int64_t u = (b + i) / of_unit;
+        unit_to_bytes(form, group + u * mnem__pack_unit_bytes(form), tails + u * form->tail_bytes,
+                      count - i < of_unit ? count - i : of_unit, i, chunk);
+    }
+}
+
+/* Tokens [token, token + count) of one group: whole tiles, count <= STEP. */
+INLINE void group_of_step(const mnem__matmul_job *job, const mnem__pack_form *form,
+                          mnem__byte_tile_vnni *tile_of_kind, int64_t group, int64_t token,
+                          int count) {
+    const int64_t blocks = job->k / 32, stride = job->input_stride;
+    const uint8_t *weights = job->weights + group * job->group_bytes;
+    const uint8_t *tails = weights + blocks / form->unit_blocks * mnem__pack_unit_bytes(form);
+    mnem__byte_chunk chunk;
+    _Alignas(64) float sums[STEP][16];
+    memset(sums, 0, (size_t)count * sizeof sums[0]);
+    for (int64_t b = 0; b < blocks; b += MNEM__CHUNK_BLOCKS) {
+        const int n = (int)mnem__min_i64(blocks - b, MNEM__CHUNK_BLOCKS);
+        const uint8_t *input = job->input + token * stride + b * (int64_t)sizeof(mnem__a8_block);
+        make_chunk(form, weights, tails, b, n, &chunk);
+        for (int t = 0; t < count; t += MNEM__TILE_TOKENS_VNNI)
+            tile_of_kind(&chunk, n, input + t * stride, stride, sums[t]);
+    }
+    for (int t = 0; t < count; t++) finish(job, group, token + t, _mm512_load_ps(sums[t]));
+}
+
+INLINE mnem__byte_tile_vnni *tile_get(const mnem__pack_form *form) {
+    switch (form->zero) {
+    case 4: return mnem__byte_tile_q3_k_avx512;
+    case 8: return mnem__byte_tile_q4_0_avx512;
+    case 16: return mnem__byte_tile_q5_0_avx512;
+    case 32: return mnem__byte_tile_q6_k_avx512;
+    case 0:
+        return form->scales == MNEM__SCALES_K2 ? mnem__byte_tile_q2_k_avx512
+                                               : mnem__byte_tile_q4_1_avx512;
+    default:
+        return mnem__form_has_halves(form) ? mnem__byte_tile_iq2_s_avx512
+                                           : mnem__byte_tile_q8_0_avx512;
+    }
+}
+
 INLINE void compute(const mnem__matmul_job *job, const mnem__pack_form *form) {
-    const int64_t step = mnem__token_step(job, TILE);
+    enum { WHOLE = MNEM__TILE_TOKENS_VNNI };
+    const int64_t step = mnem__min_i64(STEP, mnem__token_step(job, WHOLE));
     for (int64_t t = 0; t < job->tokens; t += step) {
-        int64_t end = job->tokens - t < step ? job->tokens : t + step;
-        for (int64_t g = 0; g < mnem__matmul_groups(job); g++)
-            tokens_of_group(job, form, g, t, end);
+        const int64_t end = job->tokens - t < step ? job->tokens : t + step;
+        const int whole = (int)((end - t) / WHOLE * WHOLE);
+        for (int64_t g = 0; g < mnem__matmul_groups(job); g++) {
+            if (whole > 0) group_of_step(job, form, tile_get(form), g, t, whole);
+            tokens_of_group(job, form, g, t + whole, end);
+        }
     }
 }
 

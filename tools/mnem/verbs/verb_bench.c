@@ -102,6 +102,24 @@ static int measure_model(bench *b) {
     return TOOL_OK;
 }
 
+/* The prompt tokens a second that products of the model's weights allow on these threads: each type
+ * at its limit (mnem_probe_product_limit), nothing beside products, no output matrix. 0: unknown,
+ * since a type has no limit or products leave out zeros. */
+static double prompt_limit(const bench *b) {
+    enum { PASSES_MS = 60 };
+    const tool_token_work work = tool_token_work_of(b->stage->model, &b->stage->transformer);
+    double seconds = 0;
+    if (tool_ranks() || work.sparse || !b->prompt.count) return 0;
+    for (int type = 0; type < TOOL_WORK_TYPES; type++) {
+        if (!(work.macs_of[type] > 0)) continue;
+        const double limit =
+            mnem_probe_product_limit((mnem_type)type, b->stage->plan.threads, 1e-3 * PASSES_MS);
+        if (!(limit > 0)) return 0;
+        seconds += work.macs_of[type] / limit;
+    }
+    return seconds > 0 ? 1 / seconds : 0;
+}
+
 /* ---- the way in ---- */
 
 static int32_t least(int32_t a, int32_t b) {
@@ -275,6 +293,7 @@ static int run_bench(bench *b) {
     keep(b);
     code = measure_again(b);
     if (code != TOOL_OK) return code;
+    b->prompt_limit = prompt_limit(b);
     keep_all(b);
     keep_link(b);
     bench_print(b);
@@ -334,8 +353,10 @@ static bench_options asked;
 TOOL_VERB(
     bench, "[MODEL]", 0, 1, "measure the speed of a model and of this machine",
     "Measures, in tokens per second, the speed of processing a prompt (pp512: a prompt of 512\n"
-    "tokens) and of generation (tg128: 128 generated tokens), and the share of this machine's\n"
-    "memory bandwidth that generation reaches.\n"
+    "tokens) and of generation (tg128: 128 generated tokens), the share of this machine's memory\n"
+    "bandwidth that generation reaches, and the share of the limit of the products that the "
+    "prompt\n"
+    "reaches: a loop over blocks of weights in the L1 cache, of the model's types.\n"
     "\n"
     "The machine is measured once. The results are stored in its profile\n"
     "($XDG_CACHE_HOME/mnem/profile.json, by default in ~/.cache), from which mnem plan predicts\n"

@@ -32,7 +32,8 @@ typedef struct bench {
     int32_t repeats;
     double bytes_per_token;           /* weights that one token reads */
     double macs_per_token, head_macs; /* tool_token_work */
-    bool sparse;                      /* some weights are 2:4, whose products take less time */
+    double prompt_limit; /* prompt tokens/s that the products would allow; 0: unknown */
+    bool sparse;         /* some weights are 2:4, whose products take less time */
     bool measured; /* the machine was measured, too: in more memory than the model's plan has */
     tool_profile_age age;
     double model_load;   /* part of the processors' time that others used during the model's run */

@@ -126,12 +126,19 @@ static void print_most(const bench *b) {
     print_beside(text);
 }
 
+static void print_prompt(const bench *b, int32_t tokens, double rate) {
+    char name[24], text[96];
+    snprintf(name, sizeof name, "pp%d", tokens);
+    tool_outf("%-16s %10.1f tokens/s\n", name, rate);
+    if (!(b->prompt_limit > 0)) return;
+    snprintf(text, sizeof text, "%.0f %% of the limit of the products (%.0f tokens/s)",
+             100 * rate / b->prompt_limit, b->prompt_limit);
+    print_beside(text);
+}
+
 static void print_table(const bench *b) {
-    char name[24];
-    for (int i = 0; i < b->prompt.count; i++) {
-        snprintf(name, sizeof name, "pp%d", b->prompt.tokens[i]);
-        tool_outf("%-16s %10.1f tokens/s\n", name, b->prompt.rate[i]);
-    }
+    for (int i = 0; i < b->prompt.count; i++)
+        print_prompt(b, b->prompt.tokens[i], b->prompt.rate[i]);
     for (int i = 0; i < b->generated.count; i++)
         print_generation(b, b->generated.tokens[i], b->generated.rate[i]);
     print_together(b);
@@ -147,7 +154,7 @@ static void print_object(const bench *b, int32_t prompt, double prompt_rate, int
     tool_out_json(
         "bench",
         json_pack("{s:o?, s:i, s:i, s:o, s:i, s:o, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:i, s:o, "
-                  "s:o, s:o, s:o, s:o, s:o, s:o, s:b}",
+                  "s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o}",
                   "model", json_string(tool_model_path(b->stage->args)), "threads",
                   b->stage->plan.threads, "prompt_tokens", prompt, "prompt_tokens_per_s",
                   tool_json_known(prompt_rate), "tokens", tokens, "tokens_per_s",
@@ -164,7 +171,8 @@ static void print_object(const bench *b, int32_t prompt, double prompt_rate, int
                   "predicted_prompt_tokens_per_s", tool_json_known(b->stage->plan.predicted_prompt),
                   "profile_measured_at", tool_json_known(b->age.measured_at), "profile_load",
                   b->age.load < 0 ? json_null() : json_real(b->age.load), "profile_measured_again",
-                  b->beaten > 0));
+                  b->beaten > 0, "prompt_limit_fraction",
+                  tool_json_known(b->prompt_limit > 0 ? prompt_rate / b->prompt_limit : 0)));
 }
 
 /* An object for each pair of lengths; one that isn't measured is 0, with no rate. */
