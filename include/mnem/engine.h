@@ -129,12 +129,19 @@ typedef struct mnem_engine_options {
      * until the engine is destroyed. Its creator charges mnem_team_bytes for it: this plan has no
      * line "team stacks" (default: the engine creates a team of its own). */
     mnem_team *team;
+    /* Tokens of a draft that one pass verifies (session.h): the plan then has logits for one more
+     * row, chunks that hold them, and the line "draft", which the caller's drafter takes
+     * (mnem_draft_bytes of the context). draft: exactly this number, or a refusal. draft_wanted, where
+     * draft is 0: as many, up to this number, as cost no context and at most 1 % of the predicted
+     * speed; none where the model doesn't support drafts (default: none). */
+    int32_t draft, draft_wanted;
 } mnem_engine_options;
 
 enum { MNEM_PLAN_LINES = 40, MNEM_TOGETHER = 8, MNEM_SNAPSHOTS_FILL = -1 };
 typedef struct mnem_engine_plan {
     /* chosen */
     int32_t context, threads, chunk, logits_rows, sequences;
+    int32_t draft; /* tokens of a draft that a pass verifies, at most */
     int32_t pages; /* for all sequences: of layers without windows, and at most as many of
                             layers with windows */
     int32_t states, snapshots; /* states of recurrent layers: live ones, and of earlier positions */

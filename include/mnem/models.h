@@ -8,6 +8,7 @@
 #include "mnem/chat.h"
 #include "mnem/compress.h"
 #include "mnem/corpus.h"
+#include "mnem/draft.h"
 #include "mnem/engine.h"
 #include "mnem/forecast.h"
 #include "mnem/grammar.h"

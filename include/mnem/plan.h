@@ -23,6 +23,7 @@ typedef enum mnem_knob_kind {
     MNEM_KNOB_CHUNK,   /* tokens run together */
     MNEM_KNOB_KV,      /* a mnem_kv_choice */
     MNEM_KNOB_CONTEXT, /* tokens */
+    MNEM_KNOB_DRAFT,   /* tokens of a draft; 0: none */
     MNEM_KNOB_DEVICES, /* bytes that each device lacks */
     /* This value takes less memory, which may be enough. */
     MNEM_KNOB_MODEL,       /* a model in a smaller type; no value */

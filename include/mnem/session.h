@@ -20,6 +20,7 @@
 #ifndef MNEM_SESSION_H
 #define MNEM_SESSION_H
 
+#include "mnem/draft.h"
 #include "mnem/engine.h"
 #include "mnem/sampler.h"
 #include "mnem/tokenizer.h"
@@ -97,15 +98,40 @@ typedef struct mnem_token_run {
     const mnem_tokenizer *tokenizer; /* tokens that end a turn end the call (default: none do) */
     const int32_t *ends;             /* [end_count] others that do */
     int32_t end_count;
-    double seconds; /* after these no more steps begin, but at least one token comes (default: no
+    double seconds;    /* after these no more steps begin, but at least one token comes (default: no
                        limit) */
+    mnem_draft *draft; /* has accepted what the sampler has, and gives drafts, which change the
+                          speed alone; the plan has draft or draft_wanted (default: no drafts) */
 } mnem_token_run;
 /* Runs `last` and each token that follows, up to `most` tokens: ids [most] receives them, *count
- * how many there are. The sampler accepts each as chosen, but for one that ends a turn. The
+ * how many there are. The sampler accepts each as chosen, but for one that ends a turn; so does the
+ * drafter. The
  * sequence lacks the last one: the next call begins with it. Statuses are those of
  * mnem_engine_step; what was chosen before stays, and the call can be made again after it. */
 mnem_status mnem_sequence_continue(mnem_engine *engine, const mnem_token_run *run, int32_t *ids,
                                    int32_t most, int32_t *count);
+
+/* ---- drafts ---- */
+
+/* Chooses the token that follows, from logits [vocab]. If another choice may follow it, the sampler
+ * must have accepted it. Below 0: the text ends here, and no further choice is asked for. */
+typedef int32_t mnem_on_choice(void *context, const float *logits);
+/* Runs ids [n] in one pass: ids[0] is the text's last token, which the sequence lacks, and the
+ * others a draft of what follows it (draft.h, or any other source). on_choice is called with the
+ * logits behind ids[0]; while it returns just the next token of the draft, it is called again with
+ * those behind that one. So it is called as often, and with the same logits to the bit, as in steps
+ * of one token each, and the sequence then has ids[0] and the tokens of the draft that were chosen,
+ * *accepted of them; the last choice is the text's next ids[0]. n: from 1 to 1 +
+ * mnem_engine_draft_most. A draft for which there is no room, or on which the model overflows, is
+ * dropped, and ids[0] runs alone. Statuses are those of mnem_engine_step, after which nothing was
+ * chosen and the sequence is unchanged; MNEM_UNSUPPORTED: a draft for a model without
+ * MNEM_FEATURE_DRAFT (supports.h). Method: Leviathan, Kalman, Matias 2023, with the sampler's own
+ * choice in place of theirs. */
+mnem_status mnem_sequence_verify(mnem_sequence *sequence, const int32_t *ids, int32_t n,
+                                 mnem_on_choice *on_choice, void *context, int32_t *accepted);
+/* The most tokens of a draft: that have room in a pass and in its logits; 0: none, or the model
+ * doesn't support drafts. */
+int32_t mnem_engine_draft_most(const mnem_engine *engine);
 
 /* ---- text after text ---- */
 

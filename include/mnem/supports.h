@@ -35,7 +35,8 @@ extern "C" {
     X(TRAIN, 11, "train", "training of all weights")                                               \
     X(TRAIN_ADAPTERS, 12, "train_adapters", "training of adapters")                                \
     X(TEACH, 13, "teach", "being the teacher in distillation")                                     \
-    X(RANKS_DATA, 14, "ranks_data", "splitting a batch over ranks")
+    X(RANKS_DATA, 14, "ranks_data", "splitting a batch over ranks")                                \
+    X(DRAFT, 15, "draft", "generation with drafts")
 
 /* A set of features is a sum of these bits. WALK is what solved quantization and solved pruning
  * need, too. TRAIN: from random weights, or from those of the file. RANKS_DATA is for training,

@@ -85,11 +85,12 @@ MNEM_KNOB_NONE = 0
 MNEM_KNOB_CHUNK = 1
 MNEM_KNOB_KV = 2
 MNEM_KNOB_CONTEXT = 3
-MNEM_KNOB_DEVICES = 4
-MNEM_KNOB_MODEL = 5
-MNEM_KNOB_MOMENTS = 6
-MNEM_KNOB_MICRO_BATCH = 7
-MNEM_KNOB_COMPUTE = 8
+MNEM_KNOB_DRAFT = 4
+MNEM_KNOB_DEVICES = 5
+MNEM_KNOB_MODEL = 6
+MNEM_KNOB_MOMENTS = 7
+MNEM_KNOB_MICRO_BATCH = 8
+MNEM_KNOB_COMPUTE = 9
 MNEM_KV_F16 = 0
 MNEM_KV_Q8_0 = 1
 MNEM_KV_AUTO = 2
@@ -497,6 +498,8 @@ class mnem_engine_options(C.Structure):
         ("budget_bytes", C.c_uint64),
         ("name", C.c_char_p),
         ("team", C.POINTER(mnem_team)),
+        ("draft", C.c_int32),
+        ("draft_wanted", C.c_int32),
     ]
 
 mnem_type = C.c_int
@@ -521,6 +524,7 @@ class mnem_engine_plan(C.Structure):
         ("chunk", C.c_int32),
         ("logits_rows", C.c_int32),
         ("sequences", C.c_int32),
+        ("draft", C.c_int32),
         ("pages", C.c_int32),
         ("states", C.c_int32),
         ("snapshots", C.c_int32),
@@ -611,6 +615,9 @@ class mnem_embed_options(C.Structure):
         ("adapter_scales", C.POINTER(C.c_float)),
     ]
 
+class mnem_draft(C.Structure):
+    pass
+
 class mnem_token_run(C.Structure):
     _fields_ = [
         ("sequence", C.POINTER(mnem_sequence)),
@@ -620,6 +627,7 @@ class mnem_token_run(C.Structure):
         ("ends", C.POINTER(C.c_int32)),
         ("end_count", C.c_int32),
         ("seconds", C.c_double),
+        ("draft", C.POINTER(mnem_draft)),
     ]
 
 class mnem_saved(C.Structure):

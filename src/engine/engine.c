@@ -164,6 +164,7 @@ mnem_status mnem_engine_create(const mnem_model *model, const mnem_engine_option
     here.layer_begin = plan->layer_begin;
     here.layer_end = plan->layer_end;
     here.rows = plan->rows;
+    here.draft = plan->draft;
     *engine = NULL;
     MNEM__TRY(mnem__setup_init(&setup, model, &here));
     setup.threads = plan->threads;

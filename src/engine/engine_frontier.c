@@ -62,12 +62,13 @@ static mnem_status tell_ways(const mnem__search *search, const mnem_engine_plan 
     return status;
 }
 
-/* Every way has the plan's pages, those too that filled its budget. */
+/* Every way has the plan's pages, those too that filled its budget, and its draft. */
 static mnem_engine_options with_pages(const mnem_engine_options *options,
                                       const mnem_engine_plan *plan) {
     mnem_engine_options o = *options;
     o.pages_tokens = (int32_t)mnem__min_i64((int64_t)plan->pages * plan->page_tokens, INT32_MAX);
     o.pages_fill = false;
+    o.draft = plan->draft;
     return o;
 }
 

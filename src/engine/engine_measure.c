@@ -8,6 +8,8 @@
 #include "base/thread.h"
 #include "device/backend/backend.h"
 #include "engine/engine_private.h"
+#include "mnem/draft.h"
+#include "mnem/supports.h"
 #include "model/architecture/architecture.h"
 
 enum { SNAPSHOT_TOKENS = 512, SNAPSHOT_TURNS = 8, SNAPSHOTS_MAX = 1 << 14 };
@@ -53,6 +55,15 @@ static mnem_status check_options(const mnem_engine_options *o) {
     if (o->snapshot_tokens < 0)
         return mnem__fail(MNEM_INVALID, "engine: snapshot_tokens is %d, expected 0 or more",
                           o->snapshot_tokens);
+    if (o->draft < 0 || o->draft > MNEM_DRAFT_MOST || o->draft_wanted < 0)
+        return mnem__fail(
+            MNEM_INVALID,
+            "engine: draft is %d and draft_wanted %d, expected 0 to %d, and 0 or more", o->draft,
+            o->draft_wanted, MNEM_DRAFT_MOST);
+    if (o->draft > 0 && o->chunk > 0 && o->chunk <= o->draft)
+        return mnem__fail(MNEM_INVALID,
+                          "engine: a draft of %d tokens needs chunks of %d, but chunk is %d",
+                          o->draft, o->draft + 1, o->chunk);
     if (o->threads < 0 || o->threads > MNEM_TEAM_MAX)
         return mnem__fail(MNEM_INVALID, "engine: the number of threads is %d, expected 0 to %d",
                           o->threads, MNEM_TEAM_MAX);
@@ -87,6 +98,13 @@ static mnem_status check_kv(const mnem__setup *setup) {
                       (int)kv.head_dim);
 }
 
+void mnem__setup_draft(mnem__setup *setup, int32_t draft) {
+    const int32_t asked = setup->options->logits_rows;
+    setup->draft = draft;
+    setup->logits_rows = asked ? asked : setup->sequences;
+    if (draft > 0) setup->logits_rows = mnem__max_i32(setup->logits_rows, 1 + draft);
+}
+
 mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
                              const mnem_engine_options *options) {
     *setup = (mnem__setup){.model = model, .options = options, .device = options->device};
@@ -100,6 +118,8 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
     const mnem__transformer_map *map = setup->map;
     status = check_context(map, context_most(options));
     if (status == MNEM_OK) status = check_kv(setup);
+    if (status == MNEM_OK && options->draft > 0)
+        status = mnem_transformer_supports(&map->shape, MNEM_FEATURE_DRAFT);
     if (status != MNEM_OK) {
         mnem__setup_fini(setup);
         return status;
@@ -118,7 +138,7 @@ mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
                                         : mnem__processors();
     if (setup->threads > MNEM_TEAM_MAX) setup->threads = MNEM_TEAM_MAX;
     setup->sequences = options->sequences ? options->sequences : 1;
-    setup->logits_rows = options->logits_rows ? options->logits_rows : setup->sequences;
+    mnem__setup_draft(setup, options->draft);
     const size_t flags = (size_t)setup->matrices + 1; /* an embedding that is never resident */
     setup->flags = mnem__calloc("session", flags, sizeof(bool));
     if (setup->flags) return MNEM_OK;
@@ -403,6 +423,7 @@ void mnem__engine_measure_graphs(const mnem__setup *setup, const mnem__choice *c
     if (o->scheduler_bytes)
         bytes[MNEM__PART_HOST_SCHEDULER] =
             o->scheduler_bytes(o->scheduler_context, choice->context);
+    if (setup->draft > 0) bytes[MNEM__PART_HOST_DRAFT] = mnem_draft_bytes(choice->context);
     mnem__parts_complete(&parts->all, setup->device, setup->threads);
     if (o->shares_reserve) bytes[MNEM__PART_RESERVE] = 0;
     if (o->team) bytes[MNEM__PART_TEAM] = 0;

@@ -53,12 +53,15 @@ typedef struct mnem__setup {
     mnem__adapter_set *adapters; /* NULL: none */
     bool *flags;                 /* [matrices], scratch and result of mnem__residency */
     int32_t matrices, threads, logits_rows, sequences;
+    int32_t draft;         /* tokens of a draft; a chunk has one more at the least */
     bool apart;            /* mnem__device_is_apart(device) */
     uint64_t gather_bytes; /* of the widest row that ranks gather; 0: they gather none (relay.h) */
 } mnem__setup;
 mnem_status mnem__setup_init(mnem__setup *setup, const mnem_model *model,
                              const mnem_engine_options *options);
 void mnem__setup_fini(mnem__setup *setup);
+/* Sets the draft, and the rows of logits that it needs. */
+void mnem__setup_draft(mnem__setup *setup, int32_t draft);
 
 /* Sets which matrices are resident: count of them, spread evenly over the order of use by bit
  * reversal, so that a larger count keeps all matrices of a smaller one. Routers are always

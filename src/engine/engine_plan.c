@@ -7,6 +7,7 @@
  * With a context that a text wants: the planner's own choice where it holds the text, else just as
  * much as the text wants; where that doesn't fit, the own choice if it holds what is needed at the
  * least, and that otherwise. What is settled so is planned as though it had been asked for.
+ * A draft that is wanted comes last (engine_draft.c).
  * Cost: reads nothing but the header; no memory of the engine is taken. */
 #include <math.h>
 
@@ -353,6 +354,7 @@ static void fill_plan(planner *p, const mnem__way *way, mnem_engine_plan *plan) 
     plan->threads = p->setup.threads;
     plan->chunk = choice.chunk;
     plan->logits_rows = p->setup.logits_rows;
+    plan->draft = mnem__min_i32(p->setup.draft, choice.chunk - 1);
     plan->sequences = p->setup.sequences;
     plan->kv_type = choice.kv_type;
     fill_pages(p, &choice, plan);
@@ -429,11 +431,13 @@ static bool would_fit(void *owner, const mnem_engine_options *options) {
     const mnem_engine_options *asked = p->setup.options;
     mnem_engine_options o = *options;
     if (p->status != MNEM_OK) return false;
-    if (!o.chunk) o.chunk = 1;
+    if (!o.chunk) o.chunk = 1 + o.draft;
     p->setup.options = &o;
     p->search.graph_count = 0;
+    mnem__setup_draft(&p->setup, o.draft);
     const uint64_t bytes = least(p);
     p->setup.options = asked;
+    mnem__setup_draft(&p->setup, asked->draft);
     if (p->status == MNEM_INVALID) { /* the model can't have that: no knob */
         p->status = MNEM_OK;
         return false;
@@ -457,8 +461,8 @@ static mnem_status check_before(planner *p, mnem_engine_plan *plan) {
     return peak_before(p) <= p->budget ? MNEM_OK : say_refused(p, plan);
 }
 
-mnem_status mnem_engine_plan_make(const mnem_model *model, const mnem_engine_options *options,
-                                  mnem_engine_plan *plan) {
+mnem_status mnem__engine_plan_fixed(const mnem_model *model, const mnem_engine_options *options,
+                                    mnem_engine_plan *plan) {
     planner p = {.options = *options,
                  .budget = mnem__plan_share(options->ledger, options->budget_bytes)};
     *plan = (mnem_engine_plan){0};

@@ -235,9 +235,10 @@ static mnem_status add_chunks(mnem__search *search, int32_t context, mnem_type k
         return add_graphs(search, context, kv_type, context);
     if (chunk) return add_graphs(search, context, kv_type, chunk < context ? chunk : context);
     mnem_status status = MNEM_OK;
-    for (chunk = mnem__chunk_most(context); chunk >= 1 && status == MNEM_OK; chunk /= 2)
+    const int32_t least = mnem__min_i32(1 + search->setup->draft, context);
+    for (chunk = mnem__chunk_most(context); chunk > least && status == MNEM_OK; chunk /= 2)
         status = add_graphs(search, context, kv_type, chunk);
-    return status;
+    return status == MNEM_OK ? add_graphs(search, context, kv_type, least) : status;
 }
 
 void mnem__search_reference(mnem__search *search, int32_t context) {

@@ -113,4 +113,8 @@ double mnem__way_seconds(const mnem__search *search, const mnem__way *way);
 double mnem__way_pass_seconds(const mnem__search *search, const mnem__way *way, int32_t tokens,
                               int32_t logits);
 
+/* mnem_engine_plan_make with just the draft of the options (engine_plan.c). */
+mnem_status mnem__engine_plan_fixed(const mnem_model *model, const mnem_engine_options *options,
+                                    mnem_engine_plan *plan);
+
 #endif

@@ -39,9 +39,9 @@ typedef enum mnem__part_how {
     X(STATES, KV, "live states", BLOCK, 0)                                                         \
     X(SNAPSHOTS, KV, "state snapshots", BLOCK, 0)                                                  \
     X(TEXT, ACTIVATION, "states", PINNED, 0)                                                       \
-    X(ACTIVATIONS, ACTIVATION, "graph", BLOCK, BY(CHUNK) | BY(CONTEXT) | BY_STEP)                  \
-    X(LOGITS, ACTIVATION, "logits", PINNED, 0)                                                     \
-    X(WORKSPACE, WORKSPACE, "operators", BLOCK, BY_PASS | BY_STEP)                                 \
+    X(ACTIVATIONS, ACTIVATION, "graph", BLOCK, BY(CHUNK) | BY(CONTEXT) | BY(DRAFT) | BY_STEP)      \
+    X(LOGITS, ACTIVATION, "logits", PINNED, BY(DRAFT))                                             \
+    X(WORKSPACE, WORKSPACE, "operators", BLOCK, BY_PASS | BY(DRAFT) | BY_STEP)                     \
     X(GRADIENTS, GRADIENT, "gradients", BLOCK, 0)                                                  \
     X(WAITING, GRADIENT, "waiting", BLOCK, BY(MICRO_BATCH))                                        \
     X(MOMENTS, OPTIMIZER, "moments", BLOCK, BY(MOMENTS))                                           \
@@ -60,6 +60,7 @@ typedef enum mnem__part_how {
     X(HOST_WEIGHTS, HOST, "weights", LOAD, 0)                                                      \
     X(HOST_WATCHER, HOST, "watcher", CALLER, 0)                                                    \
     X(HOST_SCHEDULER, HOST, "scheduler", CALLER, BY(CONTEXT))                                      \
+    X(HOST_DRAFT, HOST, "draft", CALLER, BY(CONTEXT) | BY(DRAFT))                                  \
     X(HOST_OPTIMIZER, HOST, "optimizer", HEAP, 0)                                                  \
     X(HOST_DEVICE, HOST, "device", HEAP, 0)                                                        \
     X(CHECKPOINT, HOST, "checkpoints", CHARGE, 0)                                                  \

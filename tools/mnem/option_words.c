@@ -147,7 +147,9 @@ static const struct {
      "ngld "
      "devd td threads-draft tbd ctkd ctvd lcs lcd spec-type spec-draft-model spec-draft-n-max "
      "spec-draft-n-min spec-draft-p-min spec-draft-hf",
-     A_VALUE, "there is no speculative decoding yet; it would not change the text"},
+     A_VALUE,
+     "drafts are looked up in the text (mnem run --draft ngram), not made by a model; they don't "
+     "change the text"},
     {"fit fitt fit-target fitc fit-ctx", MAYBE_A_SWITCH,
      "--memory decides what fits: mnem plan shows it"},
     {"C cpu-mask Cr cpu-range cpu-strict Cb cpu-mask-batch Crb cpu-range-batch", A_VALUE,

@@ -37,6 +37,10 @@ static void knob_words(mnem_knob knob, char text[WORDS]) {
         snprintf(text, WORDS, "--kv %s would fit", value == MNEM_KV_Q8_0 ? "q8_0" : "f16");
         break;
     case MNEM_KNOB_CONTEXT: snprintf(text, WORDS, "--ctx %lld would fit", value); break;
+    case MNEM_KNOB_DRAFT:
+        snprintf(text, WORDS, value ? "--draft-max %lld would fit" : "--draft off would fit",
+                 value);
+        break;
     case MNEM_KNOB_MODEL:
         snprintf(text, WORDS, "a file of a smaller type needs less (mnem quantize writes one)");
         break;

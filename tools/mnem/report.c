@@ -84,6 +84,14 @@ static void plan_states(FILE *file, const mnem_engine_plan *p, const tool_stage 
     tool_wrap(file, "  states   ", text);
 }
 
+static void plan_draft(FILE *file, const mnem_engine_plan *p) {
+    char text[96];
+    if (p->draft == 0) return;
+    snprintf(text, sizeof text, "up to %d token%s, verified in one pass", p->draft,
+             tool_s((uint64_t)p->draft));
+    tool_wrap(file, "  drafts   ", text);
+}
+
 static void plan_experts(FILE *file, const mnem_engine_plan *p) {
     char text[256], size[TOOL_TEXT];
     if (p->expert_slots == 0) return;
@@ -123,6 +131,7 @@ static void plan_ways(FILE *file, const mnem_engine_plan *p, const tool_stage *s
     plan_choice(file, p);
     plan_pages(file, p);
     plan_states(file, p, stage);
+    plan_draft(file, p);
     if (*p->why) tool_wrap(file, "  weights  ", p->why);
     plan_experts(file, p);
     plan_speed(file, p, stage);
@@ -230,6 +239,7 @@ json_t *tool_report_plan_json(const mnem_engine_plan *p, const tool_stage *stage
                                (json_int_t)mnem_transformer_state_bytes(&stage->transformer));
     if (plan && states) json_object_update(plan, states);
     json_decref(states);
+    if (plan) json_object_set_new(plan, "draft", json_integer(p->draft));
     if (plan && bytes.kept_bytes)
         json_object_set_new(plan, "kept_bytes", json_integer((json_int_t)bytes.kept_bytes));
     return plan;

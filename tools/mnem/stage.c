@@ -469,6 +469,16 @@ mnem_status tool_stage_eval(tool_stage *stage, const int32_t *ids, int32_t n, in
     return status;
 }
 
+mnem_status tool_stage_verify(tool_stage *stage, const int32_t *ids, int32_t n,
+                              mnem_on_choice *on_choice, void *context, int32_t *accepted) {
+    *accepted = 0;
+    if (tool_interrupted()) return MNEM_CANCELLED;
+    const mnem_status status = mnem_sequence_verify(mnem_session_sequence(stage->session), ids, n,
+                                                    on_choice, context, accepted);
+    if (tool_monitor_step()) tell_monitor(stage, "generating");
+    return status;
+}
+
 void tool_stage_close(tool_stage *stage) {
     tool_monitor_end();
     take_down(stage);

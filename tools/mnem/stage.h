@@ -117,6 +117,9 @@ int tool_stage_read(tool_stage *stage, const char *path);
  * first_logits on to on_logits. MNEM_CANCELLED on Ctrl-C. */
 mnem_status tool_stage_eval(tool_stage *stage, const int32_t *ids, int32_t n, int32_t first_logits,
                             mnem_on_logits *on_logits, void *context, const char *what);
+/* Evaluates a token and a draft (mnem_sequence_verify). MNEM_CANCELLED on Ctrl-C. */
+mnem_status tool_stage_verify(tool_stage *stage, const int32_t *ids, int32_t n,
+                              mnem_on_choice *on_choice, void *context, int32_t *accepted);
 
 /* ---- the tables (report.c) ---- */
 const char *tool_kv_text(mnem_type type); /* as a word of --kv */

@@ -96,8 +96,9 @@ static mnem_status refuse_model(const ranks *x) {
     MNEM__TRY(mnem_model_transformer(x->model, &t));
     const bool rows = x->options.cut == MNEM_CUT_ROWS;
     const uint32_t adapters = x->options.adapter_count ? MNEM_FEATURE_ADAPTERS : 0;
+    const uint32_t draft = x->options.draft > 0 ? MNEM_FEATURE_DRAFT : 0;
     MNEM__TRY(mnem_transformer_supports(
-        &t, adapters | (rows ? MNEM_FEATURE_RANKS_ROWS : MNEM_FEATURE_RANKS_LAYERS)));
+        &t, adapters | draft | (rows ? MNEM_FEATURE_RANKS_ROWS : MNEM_FEATURE_RANKS_LAYERS)));
     if (rows) return mnem__ranks_rows_check(x->model, x->size);
     const int32_t runs = mnem__layer_runs(&t);
     if (runs >= x->size) return MNEM_OK;
@@ -413,6 +414,7 @@ mnem_status mnem_engine_plan_ranks(const mnem_model *model, const mnem_engine_op
                .comm = options->comm,
                .rank = mnem_comm_rank(options->comm),
                .size = mnem_comm_size(options->comm)};
+    x.options.draft_wanted = 0;
     mnem_transformer t;
     mnem_status status = refuse_model(&x);
     if (status == MNEM_OK) status = mnem_model_transformer(model, &t);

@@ -185,9 +185,9 @@ typedef struct property {
 } property;
 
 static const property properties[] = {
-    {is_encoder, "an encoder", GENERATE | SAVED | RANKS_RUN | WALK | GRADIENTS},
-    {convolves, "short convolutions", RANKS_ROWS},
-    {has_states, "recurrent states", RANKS_ROWS | WALK | PRUNE_LAYERS | PRUNE_CHANNELS},
+    {is_encoder, "an encoder", GENERATE | SAVED | RANKS_RUN | WALK | GRADIENTS | DRAFT},
+    {convolves, "short convolutions", RANKS_ROWS | DRAFT},
+    {has_states, "recurrent states", RANKS_ROWS | WALK | PRUNE_LAYERS | PRUNE_CHANNELS | DRAFT},
     {has_narrow_values, "values narrower than keys", RANKS_ROWS | WALK | PRUNE_HEADS},
     {has_output_gate, "attention with an output gate", PRUNE_HEADS},
     {has_no_heads, "no attention", PRUNE_HEADS},
@@ -244,7 +244,7 @@ typedef struct exclusion {
 } exclusion;
 
 static const exclusion exclusions[] = {
-    {SAVED | ADAPTERS | WALK | PRUNE, RANKS, "implemented for one rank only"},
+    {SAVED | ADAPTERS | WALK | PRUNE | DRAFT, RANKS, "implemented for one rank only"},
     {TRAIN | TRAIN_ADAPTERS | TEACH, RANKS_RUN,
      "training splits the batch over ranks, not the model"},
     {GENERATE | EMBED, RANKS_DATA, "only training splits a batch over ranks"},
@@ -271,6 +271,8 @@ static const way_out ways_out[] = {
     {WALK, EMBED, "use an importance matrix file"},
     {SAVED, GENERATE, "read the text again"},
     {SAVED, EMBED, "embed the text anew"},
+    {DRAFT, GENERATE, "generate without drafts"},
+    {DRAFT, EMBED, "use mnem embed"},
 };
 enum { WAYS_OUT = sizeof ways_out / sizeof *ways_out };
 

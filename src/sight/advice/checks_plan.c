@@ -27,12 +27,13 @@ static bool budget_needs_knob(const mnem__checking *c) {
     case MNEM_KNOB_CHUNK: name = "--chunk"; break;
     case MNEM_KNOB_CONTEXT: name = "--ctx"; break;
     case MNEM_KNOB_KV: name = value == MNEM_KV_Q8_0 ? "--kv q8_0" : "--kv f16"; break;
+    case MNEM_KNOB_DRAFT: name = value ? "--draft-max" : "--draft off"; break;
     default: break;
     }
     if (!name || lacks <= 0) return false;
     c->out->severe = true;
     mnem__say_evidence(c, "changing this one option makes it fit the budget");
-    if ((mnem_knob_kind)V(TRY_KNOB) == MNEM_KNOB_KV)
+    if ((mnem_knob_kind)V(TRY_KNOB) == MNEM_KNOB_KV || value == 0)
         mnem__say_options(c, "%s", name);
     else
         mnem__say_options(c, "%s %d", name, value);

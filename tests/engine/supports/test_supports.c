@@ -1,6 +1,5 @@
-/* test_supports.c: what the table of supported features says is what happens: every feature is
- * tried on every family's tiny model. A function that does the work either does it, or says
- * MNEM_UNSUPPORTED. */
+/* test_supports.c: the table of supported features says what happens: every feature is tried on
+ * every family's tiny model, and its function does the work or says MNEM_UNSUPPORTED. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -62,6 +61,19 @@ static mnem_status use_step(mnem_engine *engine) {
     return status;
 }
 
+static int32_t end_text(void *context, const float *logits) {
+    return (void)context, (void)logits, -1;
+}
+
+static mnem_status use_draft(mnem_engine *engine) {
+    mnem_sequence *s;
+    int32_t n;
+    mnem_status status = step(engine, &s);
+    if (status == MNEM_OK) status = mnem_sequence_verify(s, ids, 3, end_text, NULL, &n);
+    mnem_sequence_destroy(s);
+    return status;
+}
+
 static mnem_status use_embed(mnem_engine *engine) {
     float out[1024];
     const mnem_embed_text text = {ids, TOKENS};
@@ -100,6 +112,12 @@ static mnem_status run_with(const subject *x, mnem_engine_options o, on_engine *
 
 static mnem_status try_generate(const subject *x) {
     return run_with(x, (mnem_engine_options){0}, use_step);
+}
+
+static mnem_status try_draft(const subject *x) {
+    const mnem_status status = run_with(x, (mnem_engine_options){.logits_rows = 3}, use_draft);
+    assert_int_equal(run_with(x, (mnem_engine_options){.draft = 2}, use_draft), status);
+    return status;
 }
 
 static mnem_status try_embed(const subject *x) {
@@ -227,6 +245,10 @@ static mnem_status try_ranks_saved(const subject *x) {
     return over_ranks(x, (rank){.cut = MNEM_CUT_LAYERS, .use = use_saved_file});
 }
 
+static mnem_status try_ranks_draft(const subject *x) {
+    return over_ranks(x, (rank){.cut = MNEM_CUT_LAYERS, .use = use_draft});
+}
+
 static mnem_status try_ranks_adapters(const subject *x) {
     mnem_model *file = open_adapter(x);
     const mnem_adapter adapter = {.model = file, .scale = 1};
@@ -331,6 +353,7 @@ static const struct {
     {MNEM_FEATURE_TRAIN, try_train},
     {MNEM_FEATURE_TRAIN_ADAPTERS, try_train_adapters},
     {MNEM_FEATURE_TEACH, try_teach},
+    {MNEM_FEATURE_DRAFT, try_draft},
 };
 enum { TRIES = sizeof tries / sizeof *tries };
 
@@ -375,11 +398,11 @@ static void the_table_says_what_happens(void **state) {
 
 static void so_it_does_of_features_together(void **state) {
     subject x;
-    int wrong = 0;
     (void)state;
     open_subject("llama", &x);
-    wrong += try_one(&x, MNEM_FEATURE_RANKS_LAYERS | MNEM_FEATURE_SAVED, try_ranks_saved);
+    int wrong = try_one(&x, MNEM_FEATURE_RANKS_LAYERS | MNEM_FEATURE_SAVED, try_ranks_saved);
     wrong += try_one(&x, MNEM_FEATURE_RANKS_ROWS | MNEM_FEATURE_ADAPTERS, try_ranks_adapters);
+    wrong += try_one(&x, MNEM_FEATURE_RANKS_LAYERS | MNEM_FEATURE_DRAFT, try_ranks_draft);
     close_subject(&x);
     assert_int_equal(wrong, 0);
 }
@@ -404,21 +427,21 @@ static void a_message_names_the_family_the_feature_and_the_way_out(void **state)
                         "(implemented for one rank only): merge the adapters into the model");
 }
 
-/* By name, so that a wrong table and a wrong refusal that agree are found. */
+/* By name, so that a wrong table and refusal that agree are found. */
 static void known_answers(void **state) {
     static const struct {
         const char *family, *refused;
     } known[] = {
         {"llama", "train"},
         {"gemma2", "prune_layers,train,train_adapters,teach,ranks_data"},
-        {"lfm2", "ranks_rows,prune_heads,train,train_adapters,teach,ranks_data"},
+        {"lfm2", "ranks_rows,prune_heads,train,train_adapters,teach,ranks_data,draft"},
         {"qwen35", "ranks_rows,walk,prune_heads,prune_channels,prune_layers,train,train_adapters,"
-                   "teach,ranks_data"},
+                   "teach,ranks_data,draft"},
         {"qwen3moe", "walk,prune_channels,train,train_adapters,teach,ranks_data"},
         {"deepseek2", "ranks_rows,walk,prune_heads,prune_channels,prune_layers,train,"
                       "train_adapters,teach,ranks_data"},
         {"bert", "generate,saved,ranks_layers,ranks_rows,walk,prune_heads,train,train_adapters,"
-                 "teach,ranks_data"},
+                 "teach,ranks_data,draft"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {

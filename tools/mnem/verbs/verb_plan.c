@@ -6,6 +6,7 @@
 #include "sight/roofline.h"
 #include "verbs/layout/plan_ranks.h"
 #include "verbs/layout/plan_tool.h"
+#include "verbs/run/draft/drafting.h"
 #include "verbs/run/several.h"
 
 /* What this machine allows, as far as a probe of it is kept; false of another device. */
@@ -140,6 +141,7 @@ static int verb_plan(const tool_args *args) {
     tool_several *several = NULL;
     const plan_options *o = (const plan_options *)args;
     int code = tool_prompt_check("plan", &o->run);
+    if (code == TOOL_OK) code = tool_draft_check("plan", &o->run);
     if (code == TOOL_OK) code = tool_biases_read("plan", &o->run);
     if (code != TOOL_OK) return code;
     if (o->ranks) return plan_ranks(args, o);
@@ -150,6 +152,7 @@ static int verb_plan(const tool_args *args) {
                                                     : "a list of sizes for --memory");
     if (o->devices) return plan_devices(args, o);
     code = tool_stage_open(args, &o->run.session, &stage);
+    if (code == TOOL_OK) code = tool_draft_plan(&stage, &o->run);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);
     if (code == TOOL_OK) code = tool_stage_breakers(&stage, &o->run.breakers);
     if (o->sequences) stage.options.sequences = o->sequences;

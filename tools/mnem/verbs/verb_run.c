@@ -12,6 +12,7 @@
 #include "ranks/ranks.h"
 #include "verbs/chat/chat_verb.h"
 #include "verbs/chat/line_editor.h"
+#include "verbs/run/draft/drafting.h"
 #include "verbs/run/generate.h"
 #include "verbs/run/prompt.h"
 #include "verbs/run/several.h"
@@ -26,7 +27,7 @@ static json_t *stats_json(const tool_generator *g, tool_end end, const char *slo
     mnem_engine_stats s;
     mnem_session_stats_get(stage->session, &s);
     return json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:f, s:I, "
-                     "s:I, s:o, s:o}",
+                     "s:I, s:o, s:o, s:o}",
                      "end", tool_end_text(end), "seed", (json_int_t)g->sampling.seed,
                      "prompt_tokens", (json_int_t)g->prompt_tokens, "prompt_cached",
                      (json_int_t)g->cache.tokens, "tokens", (json_int_t)g->tokens, "tokens_per_s",
@@ -38,7 +39,7 @@ static json_t *stats_json(const tool_generator *g, tool_end end, const char *slo
                      "seconds_waiting", s.seconds_waiting, "vmhwm", (json_int_t)tool_peak_bytes(),
                      "predicted_peak", (json_int_t)stage->plan.peak_bytes, "predicted_tokens_per_s",
                      tool_json_known(stage->plan.predicted_generate), "slow",
-                     *slow ? json_string(slow) : json_null());
+                     *slow ? json_string(slow) : json_null(), "draft", tool_draft_json(g));
 }
 
 /* With the context that the prompt and -n want, and what it would take where there isn't room. */
@@ -237,6 +238,7 @@ static int check(const run_options *asked) {
     if (asked->prompt_cache && tool_ranks() && mnem_transformer_supports(NULL, kept) != MNEM_OK)
         return tool_usage("run", "--prompt-cache can't be used: %s", mnem_last_error());
     int code = tool_prompt_check("run", asked);
+    if (code == TOOL_OK) code = tool_draft_check("run", asked);
     if (code == TOOL_OK) code = tool_biases_read("run", asked);
     if (code != TOOL_OK) return code;
     return tool_constraint_check(&asked->constraint, tool_prompt_source(asked));
@@ -256,6 +258,7 @@ static int verb_run(const tool_args *args) {
     if (code == TOOL_OK && tool_ranks_follows()) return tool_stage_follow(&stage);
     if (o->prompt_cache) stage.options.snapshots = MNEM_SNAPSHOTS_FILL;
     if (code == TOOL_OK) code = tool_stage_needs_text(&stage);
+    if (code == TOOL_OK) code = tool_draft_plan(&stage, o);
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);
     if (code == TOOL_OK) code = tool_stage_breakers(&stage, &o->breakers);
     if (code == TOOL_OK)
@@ -322,6 +325,12 @@ const tool_option tool_run_options[] = {
     TOOL_GROUP(tool_page_cache_options, AT(session)),
     TOOL_GROUP(tool_trace_options, AT(session.trace)),
     TOOL_GROUP(tool_constraint_options, AT(constraint)),
+    {"draft", 0, "HOW", TOOL_VALUE_TEXT, AT(draft), .choices = "ngram off",
+     .help = "ngram: look up in the text what may follow, and verify several tokens in one pass: "
+             "the same text, sooner where it repeats itself or its prompt (default: off)"},
+    {"draft-max", 0, "N", TOOL_VALUE_COUNT, AT(draft_most), .least = 1, .most = MNEM_DRAFT_MOST,
+     .also = "draft-n draft-n-max",
+     .help = "plan for drafts of N tokens (default: up to 16, as many as cost no speed)"},
     {0},
 };
 

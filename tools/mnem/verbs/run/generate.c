@@ -11,6 +11,7 @@
 #include <sys/random.h>
 
 #include "sight/history_file.h"
+#include "verbs/run/draft/drafting.h"
 #include "verbs/run/terminal_text.h"
 
 const char *tool_end_text(tool_end end) {
@@ -115,6 +116,7 @@ int tool_generator_open(tool_stage *stage, const run_options *asked, int32_t roo
 
 void tool_generator_close(tool_generator *g) {
     tool_constraint_close(&g->constraint);
+    mnem_draft_destroy(g->draft);
     mnem_sampler_destroy(g->sampler);
     if (g->room)
         mnem_ledger_release(g->stage->ledger, MNEM_KIND_HOST, "sequence",
@@ -173,7 +175,7 @@ double tool_generator_prompt_rate(const tool_generator *g) {
 static void report_line(FILE *file, const tool_generator *g) {
     const double rate = tool_generator_rate(g), prompt = tool_generator_prompt_rate(g);
     mnem_engine_stats s;
-    char text[320], size[TOOL_TEXT];
+    char text[400], size[TOOL_TEXT], drafts[TOOL_DRAFT_TEXT];
     mnem_session_stats_get(g->stage->session, &s);
     size_t n = (size_t)snprintf(text, sizeof text, "%llu token%s", (unsigned long long)g->tokens,
                                 tool_s(g->tokens));
@@ -181,6 +183,8 @@ static void report_line(FILE *file, const tool_generator *g) {
     if (g->prompt_tokens)
         n += (size_t)snprintf(text + n, sizeof text - n, " · prompt %llu at %.*f/s",
                               (unsigned long long)g->prompt_tokens, prompt < 100, prompt);
+    if (*tool_draft_text(g, drafts, sizeof drafts))
+        n += (size_t)snprintf(text + n, sizeof text - n, " · %s", drafts);
     n += (size_t)snprintf(text + n, sizeof text - n, " · peak %s",
                           tool_size(tool_peak_bytes(), size));
     if (s.bytes_streamed)
@@ -235,7 +239,8 @@ void tool_generator_report(FILE *file, const tool_generator *g) {
     if (g->sampling.temperature > 0)
         fprintf(file, ", seed %llu", (unsigned long long)g->sampling.seed);
     fputc('\n', file);
-    char size[TOOL_TEXT];
+    char size[TOOL_TEXT], drafts[TOOL_DRAFT_TEXT];
+    if (*tool_draft_text(g, drafts, sizeof drafts)) fprintf(file, "  drafts     %s\n", drafts);
     const uint64_t uses = s.expert_hits + s.expert_misses;
     if (uses)
         fprintf(file, "  experts    %.1f %% of %llu uses were resident, %.1f %% were read ahead\n",
@@ -360,11 +365,23 @@ void tool_generator_accept(tool_generator *g, int32_t from) {
     const int32_t told = g->count - g->chosen;
     for (int32_t i = from; i < told; i++) mnem_sampler_accept(g->sampler, g->ids[i]);
     if (g->chosen) mnem_sampler_accept_chosen(g->sampler, g->ids[told]);
+    for (int32_t i = from; i < g->count && g->draft; i++) mnem_draft_accept(g->draft, g->ids[i]);
     g->chosen = false;
 }
 
-/* Evaluates the tail of the sequence; the next token is chosen from its last logits. */
-static mnem_status catch_up(tool_generator *g) {
+/* The tokens of the sequence's tail, or the last one and a draft of up to `most` behind it. */
+static mnem_status evaluate(tool_generator *g, int32_t n, int32_t most) {
+    const int32_t done = mnem_session_length(g->stage->session);
+    if (n == 1 && g->draft) return tool_draft_step(g, most);
+    return tool_stage_eval(g->stage, g->ids + done, g->count - done, g->count - done - 1, on_logits,
+                           g, n > 1 ? "reading the prompt" : NULL);
+}
+
+/* Evaluates the tail of the sequence; the next token is chosen from its last logits. most: tokens
+ * that a draft may add. */
+static mnem_status catch_up(tool_generator *g, int32_t most) {
+    g->round.taken = 0;
+    g->round.ended = false;
     tool_prompt_cache_load(g);
     int32_t done = mnem_session_length(g->stage->session), n = g->count - done;
     if (n <= 0) return MNEM_OK;
@@ -376,16 +393,14 @@ static mnem_status catch_up(tool_generator *g) {
                                          g->count);
     mnem_status status;
     do { /* a Ctrl-C that came between two evals has cancelled this one, after it was dealt with */
-        done = mnem_session_length(g->stage->session);
-        status = tool_stage_eval(g->stage, g->ids + done, g->count - done, g->count - done - 1,
-                                 on_logits, g, n > 1 ? "reading the prompt" : NULL);
+        status = evaluate(g, n, most);
     } while (status == MNEM_CANCELLED && !tool_interrupted());
     double seconds = tool_clock() - start;
     cpu = tool_cpu_clock() - cpu;
     if (n == 1) {
         g->seconds_decode += seconds;
         g->cpu_decode += cpu;
-        g->decoded++;
+        g->decoded += 1 + (uint64_t)g->round.taken;
     } else {
         g->seconds_prompt += seconds;
         g->cpu_prompt += cpu;
@@ -438,10 +453,14 @@ bool tool_generator_take(tool_generator *g, tool_end *end) {
 }
 
 static tool_end generate(tool_generator *g, int32_t limit) {
+    mnem_status status = tool_draft_open(g);
+    if (status != MNEM_OK) return ended(g, status);
     for (int32_t made = 0; made < limit; made++) {
-        const mnem_status status = catch_up(g);
         tool_end end;
+        status = catch_up(g, limit - made - 1);
+        made += g->round.taken;
         if (status != MNEM_OK) return ended(g, status);
+        if (g->round.ended) return g->round.end;
         if (!tool_generator_take(g, &end)) return end;
     }
     return TOOL_END_LIMIT;

@@ -30,6 +30,8 @@ typedef struct run_options {
     int32_t tokens; /* 0: not given */
     tool_texts stop;
     tool_constraint_asked constraint;
+    const char *draft;  /* "ngram", "off"; NULL: off */
+    int32_t draft_most; /* tokens; 0: not given */
 } run_options;
 /* Options of run; plan accepts them, too. */
 extern const tool_option tool_run_options[];
@@ -54,11 +56,23 @@ typedef struct tool_prompt_cache {
     int32_t tokens; /* number of tokens loaded from it */
 } tool_prompt_cache;
 
+/* A pass with a draft (drafting.h). */
+typedef struct tool_round {
+    int32_t ids[1 + MNEM_DRAFT_MOST]; /* the last token, and the draft */
+    int32_t n, row;                   /* of ids; the next row to choose from */
+    int32_t taken;                    /* tokens of the draft */
+    bool ended;                       /* the text has, inside of the draft: end */
+    tool_end end;
+} tool_round;
+
 typedef struct tool_generator {
     tool_stage *stage;
     const run_options *asked;
     mnem_sampler *sampler;
     tool_constraint constraint; /* opened and closed by the caller */
+    mnem_draft *draft;          /* NULL: none; created when the first text is generated */
+    bool draft_missed;          /* none was planned, which was said */
+    tool_round round;           /* of the last pass with a draft */
     tool_prompt_cache cache;
     mnem_sampler_options sampling; /* the sampler's, with its seed */
     int32_t *ids;                  /* [room], charged to host "sequence" */
@@ -106,7 +120,8 @@ bool tool_generator_add(tool_generator *g, const int32_t *ids, size_t n);
 /* Replaces the first `until` ids; the session keeps those up to the first difference. false: the
  * sequence is full. */
 bool tool_generator_replace(tool_generator *g, int32_t until, const int32_t *ids, size_t n);
-/* Passes the tokens from `from` on to the sampler, and which of them the answer chose. */
+/* Passes the tokens from `from` on to the sampler, and which of them the answer chose, and to the
+ * drafter. */
 void tool_generator_accept(tool_generator *g, int32_t from);
 /* Prints and appends the chosen token. false: the text has ended. */
 bool tool_generator_take(tool_generator *g, tool_end *end);

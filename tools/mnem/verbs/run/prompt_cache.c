@@ -68,7 +68,10 @@ void tool_prompt_cache_load(tool_generator *g) {
     else
         refused(g, "the saved text differs from this prompt");
     close(fd);
-    for (int32_t i = 0; i < g->cache.tokens; i++) mnem_sampler_accept(g->sampler, g->ids[i]);
+    for (int32_t i = 0; i < g->cache.tokens; i++) {
+        mnem_sampler_accept(g->sampler, g->ids[i]);
+        if (g->draft) mnem_draft_accept(g->draft, g->ids[i]);
+    }
 }
 
 void tool_prompt_cache_save(tool_generator *g) {
