@@ -58,8 +58,7 @@ static inline bool reads_f32(const tile *t) {
 typedef struct step {
     const mnem__attention_scratch *scratch;
     const tile *tile;
-    int64_t row, window;
-    bool chunks;
+    int64_t row;
     float soft_cap;
     int rows, blocks;
     float shrink[LANES], grow[LANES];
@@ -70,11 +69,9 @@ static int64_t visible(const step *s, int r) {
     return s->scratch->position[s->row + r] - s->tile->first + 1;
 }
 
-/* The number of the tile's first positions before a row's window; 0 or less: none. */
+/* The number of the tile's first positions before those that a row sees; 0 or less: none. */
 static int64_t hidden(const step *s, int r) {
-    if (!s->chunks) return visible(s, r) - s->window;
-    const int64_t position = s->scratch->position[s->row + r];
-    return position / s->window * s->window - s->tile->first;
+    return s->scratch->begin[s->row + r] - s->tile->first;
 }
 
 /* Calls the macro F with rows as a constant. */
