@@ -78,6 +78,7 @@ mnem__attention_scratch mnem__attention_scratch_get(const mnem_kv_layout *layout
         s.query_scale = carve(start, &s.bytes, rows * scales * 4);
         s.query_sum = carve(start, &s.bytes, rows * scales * 4);
         s.value_scale = carve(start, &s.bytes, value_scales * tile * 4);
+        s.value_by = carve(start, &s.bytes, value_scales * tile * 4);
         s.value_max = carve(start, &s.bytes, value_scales * 4);
         s.words = carve(start, &s.bytes, value_scales * MNEM__ATTENTION_STEP_ROWS * tile * 2);
     } else if (rows >= MNEM__ATTENTION_EXPAND_ROWS && layout->type == MNEM_TYPE_F16) {

@@ -64,7 +64,7 @@ static void probabilities(step *s) {
         lanes total = lanes_mul(lanes_load(sum), lanes_set(s->shrink[r])), e[TILE_BLOCKS];
         LANES_UNROLL
         for (int b = 0; b < TILE_BLOCKS; b++)
-            e[b] = lanes_exp2(lanes_sub(lanes_load(p + b * BLOCK), from));
+            e[b] = lanes_exp2_upto127(lanes_sub(lanes_load(p + b * BLOCK), from));
         LANES_UNROLL
         for (int b = 0; b < TILE_BLOCKS; b++) {
             lanes_store(p + b * BLOCK, e[b]);
@@ -81,14 +81,22 @@ static void expand_halves(int64_t n, const uint8_t *from, float *to) {
     for (int64_t i = 0; i < n; i += LANES) lanes_store(to + i, lanes_load_half(halves + i));
 }
 
-/* The scales of a tile's values, and the largest of each 32 elements. */
+/* The scales of a tile's values (0 in blocks left out), the largest of each 32 elements, and what
+ * follows for words of rows that see all of the tile. */
 static void value_scales(const tile *t, const mnem__attention_scratch *scratch) {
     for (int64_t i = 0; i < t->layout->value_dim / MNEM__KV_SCALE; i++) {
         float *to = scratch->value_scale + i * TILE;
-        for (int b = 0; b < t->blocks; b++)
-            expand_halves(BLOCK, t->block[b] + t->layout->value_scales + i * BLOCK * 2,
-                          to + b * BLOCK);
-        scratch->value_max[i] = largest_scale(to, 0, t->blocks * BLOCK);
+        const int64_t at = t->layout->value_scales + i * BLOCK * 2;
+        for (int b = 0; b < TILE_BLOCKS; b++) {
+            if (b >= t->blocks) {
+                lanes_store(to + b * BLOCK, lanes_zero());
+                continue;
+            }
+            expand_halves(BLOCK, t->block[b] + at, to + b * BLOCK);
+            __builtin_prefetch(t->next[b] + at);
+        }
+        scratch->value_max[i] = largest_scale(to, 0, TILE);
+        words_by(to, scratch->value_max[i], scratch->value_by + i * TILE);
     }
 }
 

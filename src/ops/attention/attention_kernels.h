@@ -71,6 +71,7 @@ typedef struct mnem__attention_scratch {
     float *keys, *values; /* f16: a tile in f32: [4][d][16], [64][D] */
     int16_t *words;       /* q8_0: [d/32][STEP_ROWS][64] probabilities times value scales */
     float *value_scale;   /* q8_0: [d/32][64] of a tile */
+    float *value_by;      /* q8_0: [d/32][64] what probabilities are multiplied by to be words */
     float *value_max;     /* q8_0: [d/32] */
     uint8_t *gathered;    /* [4] blocks of chosen positions */
     uint64_t bytes;
