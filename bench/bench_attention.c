@@ -2,13 +2,17 @@
  * multiply-adds, decoding to the read bandwidth, both measured in the same run; and the time of the
  * small operators.
  *
- *     bench_attention [threads]     (default 1; best of several repeats) */
+ *     bench_attention [threads]             (default 1; best of several repeats)
+ *     bench_attention contexts [text...]    one token over 1k to 32k positions, beside both limits
+ *                                           (attention_contexts.c); cases whose names, such as
+ *                                           "avx2 q8_0 d128 x8 n8192 2t", contain the texts */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "attention_contexts.h"
 #include "mnem/mnem.h"
 
 enum { HEADS = 32, KV_HEADS = 4, DIM = 64, LAYERS = 24, REPEATS = 15 };
@@ -247,6 +251,8 @@ static void small(void) {
 }
 
 int main(int argc, char **argv) {
+    if (argc > 1 && strcmp(argv[1], "contexts") == 0)
+        return bench_attention_contexts(argc - 2, argv + 2);
     const int threads = argc > 1 ? atoi(argv[1]) : 1;
     if (threads < 1 || threads > 8 || mnem_team_create(threads, &team) != MNEM_OK) return 2;
     double peak = 1e30; /* not known */

@@ -1,12 +1,21 @@
 /* attention.c: ATTENTION: cuts a run into units (attention_kernels.h) and deals them to the team.
  *
  * A unit is one KV head of one sequence for as many consecutive tokens as make about 96 rows, so
- * that a tile of keys and values, once in the first cache, serves them all. Units are dealt in
- * turn, heads first: members get the same mixture of short and long (causal) ones. A row's result
- * depends on nothing but its query, its position and the pages.
+ * that a tile of keys and values, once in the first cache, serves them all. A row's result depends
+ * on nothing but its query, its position and the pages.
+ *
+ * Many rows (prompts): units are dealt in turn, heads first, so that members get the same mixture
+ * of short and long (causal) ones. Few rows (generation): all units are laid end to end by their
+ * work, and each member takes an equal share. Shares begin at segments, so a border inside a unit
+ * cuts it; its segments' results go to the workspace, and after a barrier one member adds them up.
+ *
+ *     units    | sequence 0, head 0 |  head 1  | sequence 1, head 0 |  head 1  |
+ *     members  |       0       |       1       |       2       |       3       |
+ *                              cut             cut             cut
  *
  * Cost: 2 d multiply-adds per query head, position before it and token. The workspace is one
- * scratch per member, whatever the context. */
+ * scratch for each member, and the results of a unit's segments for each border between two: at
+ * most 33 for each row, whatever the context. */
 #include <string.h>
 
 #include "ops/attention/attention_kernels.h"
@@ -59,13 +68,17 @@ mnem__attention_scratch mnem__attention_scratch_get(const mnem_kv_layout *layout
     s.acc = carve(start, &s.bytes, rows * block.value_padded * 4);
     s.sum = carve(start, &s.bytes, rows * MNEM__KV_BLOCK * 4);
     s.max = carve(start, &s.bytes, rows * 4);
+    s.result = carve(start, &s.bytes, rows * mnem__attention_part_floats(&block) * 4);
+    s.begin = carve(start, &s.bytes, rows * 4);
     s.position = carve(start, &s.bytes, rows * 4);
+    s.segment = carve(start, &s.bytes, rows * 4);
     s.p = carve(start, &s.bytes, MNEM__ATTENTION_STEP_ROWS * tile * 4);
     if (q8) {
         s.query_q8 = carve(start, &s.bytes, rows * d);
         s.query_scale = carve(start, &s.bytes, rows * scales * 4);
         s.query_sum = carve(start, &s.bytes, rows * scales * 4);
         s.value_scale = carve(start, &s.bytes, value_scales * tile * 4);
+        s.value_by = carve(start, &s.bytes, value_scales * tile * 4);
         s.value_max = carve(start, &s.bytes, value_scales * 4);
         s.words = carve(start, &s.bytes, value_scales * MNEM__ATTENTION_STEP_ROWS * tile * 2);
     } else if (rows >= MNEM__ATTENTION_EXPAND_ROWS && layout->type == MNEM_TYPE_F16) {
@@ -82,11 +95,37 @@ static int64_t scratch_rows(const mnem_op_desc *desc) {
     return (tokens < most ? tokens : most) * group_of(desc);
 }
 
+/* The results of one cut unit's segments: of rows that see at most so many positions. */
+typedef struct cut_area {
+    int64_t seen, slots; /* slots: segments of a row; 0: no unit is cut */
+    uint64_t bytes;
+} cut_area;
+
+static cut_area cut_area_of(const mnem_op_desc *desc) {
+    const mnem__kv_block block = mnem__kv_block_get(&desc->kv);
+    int64_t rows = MNEM__ATTENTION_CUT_ROWS / group_of(desc) * group_of(desc);
+    cut_area area = {.seen = desc->max_positions};
+    if (rows > scratch_rows(desc)) rows = scratch_rows(desc);
+    if (desc->window > 0 && desc->window < area.seen) area.seen = desc->window;
+    int64_t most = (area.seen + MNEM__ATTENTION_SEGMENT - 1) / MNEM__ATTENTION_SEGMENT;
+    if (most > MNEM__ATTENTION_SEGMENTS) most = MNEM__ATTENTION_SEGMENTS;
+    if (rows == 0 || most == 1) return area;
+    area.slots = most + (desc->window > 0); /* a window may begin inside a segment */
+    const int64_t floats = rows * area.slots * mnem__attention_part_floats(&block);
+    area.bytes = mnem__align_up((uint64_t)floats * sizeof(float), 64);
+    return area;
+}
+
+static uint64_t scratch_bytes(const mnem_op_desc *desc) {
+    return mnem__attention_scratch_get(&desc->kv, scratch_rows(desc), chooses(desc), NULL).bytes;
+}
+
+/* Of all members: staged results, scratches, areas of cut units. */
 static uint64_t workspace(const mnem_op *op) {
     const mnem_op_desc *desc = &op->desc;
-    const uint64_t one =
-        mnem__attention_scratch_get(&desc->kv, scratch_rows(desc), chooses(desc), NULL).bytes;
-    return staged_bytes(desc) + one * (uint64_t)desc->workers;
+    const uint64_t workers = (uint64_t)desc->workers;
+    return staged_bytes(desc) + scratch_bytes(desc) * workers +
+           cut_area_of(desc).bytes * (workers - 1);
 }
 
 static mnem_status check_out(const mnem_op_desc *desc) {
@@ -190,6 +229,13 @@ static int64_t count_units(const mnem_op *op, const mnem_op_args *args) {
     return units * op->desc.kv.kv_heads;
 }
 
+/* The last position that a sequence's row sees; of chosen ones: its index. */
+static int64_t last_of(const mnem_op_desc *desc, const mnem_kv_sequence *sequence, int64_t row) {
+    const int64_t own = (int64_t)sequence->first_position + row;
+    if (desc->both_ways) return (int64_t)sequence->first_position + sequence->rows - 1;
+    return chooses(desc) && own >= desc->in[2].shape[1] ? desc->in[2].shape[1] - 1 : own;
+}
+
 /* What a row chose; NULL: it sees all. */
 static const int32_t *chosen_by(const mnem_op_desc *desc, const mnem_op_args *args, int64_t row,
                                 int64_t position) {
@@ -227,10 +273,11 @@ static mnem__attention_unit unit_of(const mnem_op *op, const mnem_op_args *args,
         .chosen_count = chooses(desc) ? desc->in[2].shape[1] : 0,
         .temperature = desc->temperature,
         .temperature_every = desc->temperature_every,
-        .window = desc->window > 0 ? desc->window : INT32_MAX,
-        .chunks = desc->window > 0 && desc->window_chunks,
+        .window = desc->window,
+        .chunks = desc->window_chunks,
         .from_1 = desc->temperature_from_1,
         .both_ways = desc->both_ways,
+        .end = INT64_MAX,
         .query = mnem__op_row(&in, row, head),
         .query_token = in.token,
         .query_head = in.head,
@@ -264,15 +311,161 @@ static void run_units(const mnem_op *op, const mnem_op_args *args, const mnem_wo
             }
 }
 
+/* ---- equal shares ---- */
+
+/* What the rows of a unit see: all together, the most of one, and the longest of their segments. */
+typedef struct unit_span {
+    int64_t rows, begin, end, seen, segment;
+    int64_t tile_work, work;
+} unit_span;
+
+static unit_span span_of(const mnem_op_desc *desc, const mnem_kv_sequence *sequence,
+                         int64_t first) {
+    const int64_t tile = MNEM__ATTENTION_TILE, step = unit_tokens(desc);
+    const int64_t rest = sequence->rows - first, tokens = rest < step ? rest : step;
+    unit_span span = {.begin = INT64_MAX, .rows = tokens * group_of(desc)};
+    for (int64_t t = first; t < first + tokens; t++) {
+        int64_t begin, end;
+        mnem__attention_sees(last_of(desc, sequence, t), desc->window, desc->window_chunks, &begin,
+                             &end);
+        if (begin < span.begin) span.begin = begin;
+        if (end > span.end) span.end = end;
+        if (end - begin > span.seen) span.seen = end - begin;
+    }
+    span.segment = mnem__attention_segment(span.seen);
+    span.tile_work = 8 + span.rows;
+    span.work = ((span.end + tile - 1) / tile - span.begin / tile) * span.tile_work;
+    return span;
+}
+
+/* Where a border cuts a unit that has so much work before it: at a multiple of its segment, or at
+ * one of its ends. */
+static int64_t border_in(const unit_span *span, int64_t work) {
+    if (work <= 0) return span->begin;
+    if (work >= span->work) return span->end;
+    const int64_t position = span->begin + work / span->tile_work * MNEM__ATTENTION_TILE;
+    const int64_t nearest = (position + span->segment / 2) / span->segment * span->segment;
+    return nearest < span->begin ? span->begin : nearest > span->end ? span->end : nearest;
+}
+
+/* A member's part of a unit, and the number of the first border inside it; 0: it isn't cut. */
+typedef struct unit_cut {
+    int64_t begin, end, border;
+} unit_cut;
+
+/* before: the work of the units before this one. */
+static unit_cut cut_of(const unit_span *span, int64_t before, int64_t total,
+                       const mnem_worker *worker) {
+    const int64_t count = worker->count, index = worker->index;
+    unit_cut cut = {.begin = border_in(span, total * index / count - before),
+                    .end = border_in(span, total * (index + 1) / count - before)};
+    for (int64_t i = before * count / total + 1; i < count && cut.border == 0; i++) {
+        const int64_t at = border_in(span, total * i / count - before);
+        if (at >= span->end) break;
+        if (at > span->begin) cut.border = i;
+    }
+    return cut;
+}
+
+/* A run by equal shares: the same for every member. */
+typedef struct shares {
+    const mnem_op *op;
+    const mnem_op_args *args;
+    const mnem_worker *worker;
+    const mnem__attention_scratch *scratch;
+    cut_area area;
+    char *areas; /* of the borders from 1 on */
+    int64_t total, segments;
+    bool few;  /* every unit has few enough rows to be cut */
+    bool cuts; /* one is */
+} shares;
+
+/* A unit's sequence, its first row there, and its first head; the work of the units before it. */
+typedef struct unit_place {
+    int32_t sequence;
+    int64_t first, head, before;
+} unit_place;
+
+typedef void visit_unit(shares *s, const unit_place *at, const unit_span *span);
+
+static void visit_units(shares *all, visit_unit *visit) {
+    const mnem_op_desc *desc = &all->op->desc;
+    const int64_t step = unit_tokens(desc), group = group_of(desc);
+    unit_place at = {0};
+    for (; at.sequence < all->args->kv_count; at.sequence++) {
+        const mnem_kv_sequence *sequence = &all->args->kv[at.sequence];
+        for (at.first = 0; at.first < sequence->rows; at.first += step) {
+            const unit_span span = span_of(desc, sequence, at.first);
+            for (at.head = 0; at.head < desc->in[0].shape[1]; at.head += group) {
+                visit(all, &at, &span);
+                at.before += span.work;
+            }
+        }
+    }
+}
+
+static void add_work(shares *s, const unit_place *at, const unit_span *span) {
+    s->total = at->before + span->work;
+    s->segments += (span->end - span->begin + span->segment - 1) / span->segment;
+    if (span->rows > MNEM__ATTENTION_CUT_ROWS || span->seen > s->area.seen) s->few = false;
+}
+
+/* The unit; a cut one with the place for its parts. */
+static mnem__attention_unit unit_at(const shares *s, const unit_place *at, int64_t border) {
+    mnem__attention_unit unit = unit_of(s->op, s->args, &s->args->kv[at->sequence], at->first,
+                                        at->head, group_of(&s->op->desc));
+    if (border == 0) return unit;
+    unit.parts = (float *)(void *)(s->areas + (uint64_t)(border - 1) * s->area.bytes);
+    unit.slots = s->area.slots;
+    return unit;
+}
+
+static void attend_share(shares *s, const unit_place *at, const unit_span *span) {
+    const mnem__attention_kernels *kernels = s->op->detail;
+    const unit_cut cut = cut_of(span, at->before, s->total, s->worker);
+    if (cut.border) s->cuts = true;
+    if (cut.begin >= cut.end) return;
+    mnem__attention_unit unit = unit_at(s, at, cut.border);
+    if (cut.begin > span->begin) unit.begin = cut.begin;
+    unit.end = cut.end;
+    kernels->attend(&unit, s->scratch);
+}
+
+static void merge_cut(shares *s, const unit_place *at, const unit_span *span) {
+    const mnem__attention_kernels *kernels = s->op->detail;
+    const unit_cut cut = cut_of(span, at->before, s->total, s->worker);
+    if (cut.border == 0 || cut.border % s->worker->count != s->worker->index) return;
+    const mnem__attention_unit unit = unit_at(s, at, cut.border);
+    kernels->merge(&unit, s->scratch);
+}
+
+/* Whether the run is cut into equal shares: else there are many rows, or too few segments. */
+static bool run_shares(shares *s) {
+    if (s->worker->count == 1 || s->area.slots == 0) return false;
+    visit_units(s, add_work);
+    if (!s->few || s->segments < 2 * s->worker->count) return false;
+    visit_units(s, attend_share);
+    if (!s->cuts) return true;
+    mnem_team_barrier(s->worker);
+    visit_units(s, merge_cut);
+    return true;
+}
+
 static void run_attention(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
-    const int64_t rows = scratch_rows(&op->desc);
-    const bool some = chooses(&op->desc);
-    const uint64_t one = mnem__attention_scratch_get(&op->desc.kv, rows, some, NULL).bytes;
-    char *start = (char *)args->workspace + staged_bytes(&op->desc);
+    const mnem_op_desc *desc = &op->desc;
+    const uint64_t one = scratch_bytes(desc);
+    char *start = (char *)args->workspace + staged_bytes(desc);
     const mnem__attention_scratch scratch = mnem__attention_scratch_get(
-        &op->desc.kv, rows, some, start + (uint64_t)worker->index * one);
-    run_units(op, args, worker, &scratch);
-    if (!staged(&op->desc)) return;
+        &desc->kv, scratch_rows(desc), chooses(desc), start + (uint64_t)worker->index * one);
+    shares by_work = {.op = op,
+                      .args = args,
+                      .worker = worker,
+                      .scratch = &scratch,
+                      .area = cut_area_of(desc),
+                      .areas = start + (uint64_t)desc->workers * one,
+                      .few = true};
+    if (!run_shares(&by_work)) run_units(op, args, worker, &scratch);
+    if (!staged(desc)) return;
     mnem_team_barrier(worker);
     quantize(op, args, worker);
 }

@@ -64,7 +64,7 @@ static void probabilities(step *s) {
         lanes total = lanes_mul(lanes_load(sum), lanes_set(s->shrink[r])), e[TILE_BLOCKS];
         LANES_UNROLL
         for (int b = 0; b < TILE_BLOCKS; b++)
-            e[b] = lanes_exp2(lanes_sub(lanes_load(p + b * BLOCK), from));
+            e[b] = lanes_exp2_upto127(lanes_sub(lanes_load(p + b * BLOCK), from));
         LANES_UNROLL
         for (int b = 0; b < TILE_BLOCKS; b++) {
             lanes_store(p + b * BLOCK, e[b]);
@@ -81,14 +81,22 @@ static void expand_halves(int64_t n, const uint8_t *from, float *to) {
     for (int64_t i = 0; i < n; i += LANES) lanes_store(to + i, lanes_load_half(halves + i));
 }
 
-/* The scales of a tile's values, and the largest of each 32 elements. */
+/* The scales of a tile's values (0 in blocks left out), the largest of each 32 elements, and what
+ * follows for words of rows that see all of the tile. */
 static void value_scales(const tile *t, const mnem__attention_scratch *scratch) {
     for (int64_t i = 0; i < t->layout->value_dim / MNEM__KV_SCALE; i++) {
         float *to = scratch->value_scale + i * TILE;
-        for (int b = 0; b < t->blocks; b++)
-            expand_halves(BLOCK, t->block[b] + t->layout->value_scales + i * BLOCK * 2,
-                          to + b * BLOCK);
-        scratch->value_max[i] = largest_scale(to, 0, t->blocks * BLOCK);
+        const int64_t at = t->layout->value_scales + i * BLOCK * 2;
+        for (int b = 0; b < TILE_BLOCKS; b++) {
+            if (b >= t->blocks) {
+                lanes_store(to + b * BLOCK, lanes_zero());
+                continue;
+            }
+            expand_halves(BLOCK, t->block[b] + at, to + b * BLOCK);
+            __builtin_prefetch(t->next[b] + at);
+        }
+        scratch->value_max[i] = largest_scale(to, 0, TILE);
+        words_by(to, scratch->value_max[i], scratch->value_by + i * TILE);
     }
 }
 
@@ -106,13 +114,7 @@ static void prepare_tile(const tile *t, const mnem__attention_scratch *scratch) 
  * before the first row's window, which changes no bits: their probabilities would be 0. */
 static void attend_step(const mnem__attention_unit *unit, const mnem__attention_scratch *scratch,
                         const tile *t, int64_t row, int rows) {
-    step s = {.scratch = scratch,
-              .tile = t,
-              .row = row,
-              .window = unit->window,
-              .chunks = unit->chunks,
-              .soft_cap = unit->soft_cap,
-              .rows = rows};
+    step s = {.scratch = scratch, .tile = t, .row = row, .soft_cap = unit->soft_cap, .rows = rows};
     const int64_t last = visible(&s, rows - 1) - 1;
     if (last < 0 || hidden(&s, 0) >= TILE) return;
     s.blocks = last / BLOCK + 1 < t->blocks ? (int)(last / BLOCK + 1) : t->blocks;
@@ -151,13 +153,6 @@ static void load_query(int64_t d, const float *q, float scale, float *out) {
     }
 }
 
-/* Cut as queries are, so that no difference of scores can be one of infinities. */
-static void begin_at_sink(float sink, const mnem__attention_scratch *scratch, int64_t row) {
-    const float score = sink * 0x1.715476p+0f; /* log2(e) */
-    scratch->max[row] = score > 1e30f ? 1e30f : score < -1e30f ? -1e30f : score;
-    scratch->sum[row * LANES] = 1;
-}
-
 /* Of the scores of a row at this position (Llama 4's and Mistral 3's attention temperature). */
 static float scale_at(const mnem__attention_unit *unit, int64_t position) {
     if (unit->temperature == 0.0f) return unit->scale;
@@ -165,10 +160,48 @@ static float scale_at(const mnem__attention_unit *unit, int64_t position) {
     return unit->scale * (float)(1.0 + (double)unit->temperature * log(times));
 }
 
+/* Cut as queries are, so that no difference of scores can be one of infinities. */
+static float sink_score(float sink) {
+    const float score = sink * 0x1.715476p+0f; /* log2(e) */
+    return score > 1e30f ? 1e30f : score < -1e30f ? -1e30f : score;
+}
+
+static void clear_row(const mnem__kv_block *layout, const mnem__attention_scratch *scratch,
+                      int64_t row) {
+    scratch->max[row] = -INFINITY;
+    lanes_store(scratch->sum + row * LANES, lanes_zero());
+    memset(scratch->acc + row * layout->value_padded, 0,
+           (size_t)layout->value_padded * sizeof *scratch->acc);
+}
+
+/* The last position that a token's rows see; of chosen ones: its index. */
+static int64_t last_seen(const mnem__attention_unit *unit, int64_t token) {
+    const int64_t first = unit->sequence->first_position;
+    if (unit->chosen) return unit->chosen_count - 1;
+    return first + (unit->both_ways ? unit->sequence->rows - 1 : unit->first + token);
+}
+
+/* What each row sees, and its result before any segment. */
+static void place_rows(const mnem__attention_unit *unit, const mnem__kv_block *layout,
+                       const mnem__attention_scratch *scratch) {
+    const int64_t part = mnem__attention_part_floats(layout), v = layout->value_padded;
+    for (int64_t r = 0; r < unit->tokens * unit->group; r++) {
+        int64_t begin, end;
+        float *result = scratch->result + r * part;
+        mnem__attention_sees(last_seen(unit, r / unit->group), unit->window, unit->chunks, &begin,
+                             &end);
+        scratch->begin[r] = (int32_t)begin;
+        scratch->position[r] = (int32_t)(end - 1);
+        scratch->segment[r] = (int32_t)mnem__attention_segment(end - begin);
+        memset(result, 0, (size_t)part * sizeof *result);
+        result[v + LANES] = unit->sinks ? sink_score(unit->sinks[r % unit->group]) : -INFINITY;
+        if (unit->sinks) result[v] = 1;
+    }
+}
+
 static void load_rows(const mnem__attention_unit *unit, const mnem__kv_block *layout,
                       const mnem__attention_scratch *scratch) {
     const int64_t d = layout->head_dim, scales = d / MNEM__KV_SCALE;
-    const int64_t last = unit->sequence->first_position + unit->sequence->rows - 1;
     for (int64_t r = 0; r < unit->tokens * unit->group; r++) {
         int64_t t = r / unit->group, h = r % unit->group;
         const int64_t position = unit->sequence->first_position + unit->first + t;
@@ -178,15 +211,60 @@ static void load_rows(const mnem__attention_unit *unit, const mnem__kv_block *la
         if (scratch->query_q8 != NULL)
             quantize_query(d, scratch->query + r * d, scratch->query_q8 + r * d,
                            scratch->query_scale + r * scales, scratch->query_sum + r * scales);
-        scratch->position[r] = (int32_t)(unit->chosen      ? unit->chosen_count - 1
-                                         : unit->both_ways ? last
-                                                           : position);
-        scratch->max[r] = -INFINITY;
-        lanes_store(scratch->sum + r * LANES, lanes_zero());
-        if (unit->sinks) begin_at_sink(unit->sinks[h], scratch, r);
+        clear_row(layout, scratch, r);
     }
-    memset(scratch->acc, 0,
-           (size_t)(unit->tokens * unit->group * layout->value_padded) * sizeof *scratch->acc);
+}
+
+/* ---- segments ---- */
+
+/* Adds a segment's acc, sum and max to a row's result. */
+static void add_part(const mnem__kv_block *layout, const float *acc, const float *sum, float max,
+                     float *result) {
+    const int64_t v = layout->value_padded;
+    float *top = result + v + LANES;
+    const float m = max > *top ? max : *top;
+    const bool never = m == -INFINITY;
+    float by[LANES] = {never ? 0.0f : *top - m, never ? 0.0f : max - m};
+    lanes_store(by, lanes_exp2(lanes_load(by)));
+    const lanes shrink = lanes_set(by[0]), grow = lanes_set(by[1]);
+    for (int64_t i = 0; i < v; i += LANES)
+        lanes_store(result + i, lanes_fma(lanes_load(acc + i), grow,
+                                          lanes_mul(lanes_load(result + i), shrink)));
+    lanes_store(result + v,
+                lanes_fma(lanes_load(sum), grow, lanes_mul(lanes_load(result + v), shrink)));
+    *top = m;
+}
+
+/* Which of a row's segments a position is in, counted from its first one; less than 0: before. */
+static int64_t slot_of(const mnem__attention_scratch *scratch, int64_t row, int64_t position) {
+    return position / scratch->segment[row] - scratch->begin[row] / scratch->segment[row];
+}
+
+/* A row's segment that ends with this position: its result goes where it belongs. */
+static void end_segment(const mnem__attention_unit *unit, const mnem__kv_block *layout,
+                        const mnem__attention_scratch *scratch, int64_t row, int64_t position) {
+    const int64_t slot = slot_of(scratch, row, position), v = layout->value_padded;
+    const int64_t part = mnem__attention_part_floats(layout);
+    const float *acc = scratch->acc + row * v, *sum = scratch->sum + row * LANES;
+    if (slot < 0 || slot > slot_of(scratch, row, scratch->position[row])) return;
+    if (unit->parts == NULL) {
+        add_part(layout, acc, sum, scratch->max[row], scratch->result + row * part);
+    } else {
+        float *to = unit->parts + (row * unit->slots + slot) * part;
+        memcpy(to, acc, (size_t)v * sizeof *to);
+        memcpy(to + v, sum, LANES * sizeof *to);
+        to[v + LANES] = scratch->max[row];
+    }
+    clear_row(layout, scratch, row);
+}
+
+/* The segments that end at next, or (all) are at their end because nothing follows. */
+static void end_segments(const mnem__attention_unit *unit, const mnem__kv_block *layout,
+                         const mnem__attention_scratch *scratch, int64_t next, bool all) {
+    if (!all && next % MNEM__ATTENTION_SEGMENT != 0) return;
+    for (int64_t r = 0; r < unit->tokens * unit->group; r++)
+        if ((next % scratch->segment[r] == 0) != all)
+            end_segment(unit, layout, scratch, r, next - 1);
 }
 
 /* Adding 0 turns a negative zero into a positive one: which zero comes out of a sum that underflows
@@ -202,11 +280,13 @@ static void finish_row(int64_t d, const float *acc, const float *sum, float *out
 static void store_rows(const mnem__attention_unit *unit, const mnem__kv_block *layout,
                        const mnem__attention_scratch *scratch) {
     const int64_t d = layout->value_dim, width = unit->group * d;
+    const int64_t part = mnem__attention_part_floats(layout);
     for (int64_t r = 0; r < unit->tokens * unit->group; r++) {
         int64_t t = r / unit->group, h = r % unit->group;
-        float *acc = scratch->acc + r * layout->value_padded;
+        const float *result = scratch->result + r * part;
         char *to = unit->out + t * unit->out_token + h * unit->out_head;
-        finish_row(d, acc, scratch->sum + r * LANES, unit->quantize ? acc : (float *)(void *)to);
+        float *out = unit->quantize ? scratch->acc + r * d : (float *)(void *)to;
+        finish_row(d, result, result + layout->value_padded, out);
         if (unit->quantize && h == unit->group - 1)
             unit->quantize(scratch->acc + t * width, unit->out_width, unit->out_first / 32,
                            width / 32, unit->out + t * unit->out_token);
@@ -274,32 +354,54 @@ static int find_blocks(const mnem__attention_unit *unit, const mnem__kv_block *l
     return n;
 }
 
-static void attend(const mnem__attention_unit *unit, const mnem__attention_scratch *scratch) {
-    const mnem__kv_block layout = mnem__kv_block_get(unit->layout);
-    const int64_t rows = unit->tokens * unit->group;
+/* One tile for all rows, from the position first on. */
+static void attend_tile(const mnem__attention_unit *unit, const mnem__kv_block *layout,
+                        const mnem__attention_scratch *scratch, int64_t first) {
+    const int64_t rows = unit->tokens * unit->group, last = scratch->position[rows - 1];
     const bool expanded = rows >= MNEM__ATTENTION_EXPAND_ROWS && scratch->keys != NULL;
     const int64_t steps = (rows + STEP_DIRECT - 1) / STEP_DIRECT;
     const int64_t stride = expanded ? STEP_EXPANDED : (rows + steps - 1) / steps;
+    tile t = {.layout = layout, .type = unit->layout->type, .first = first, .expanded = expanded};
+    t.blocks = unit->chosen ? gather_blocks(unit, layout, scratch->gathered, first, t.block)
+                            : find_blocks(unit, layout, first, last, t.block);
+    memcpy(t.next, t.block, sizeof t.next);
+    if (!unit->chosen) find_blocks(unit, layout, first + TILE, last, t.next);
+    prepare_tile(&t, scratch);
+    for (int64_t r = 0; r < rows; r += stride)
+        attend_step(unit, scratch, &t, r, (int)(rows - r < stride ? rows - r : stride));
+}
+
+static void attend(const mnem__attention_unit *unit, const mnem__attention_scratch *scratch) {
+    const mnem__kv_block layout = mnem__kv_block_get(unit->layout);
+    place_rows(unit, &layout, scratch);
     load_rows(unit, &layout, scratch);
-    const int64_t last = scratch->position[rows - 1];
-    const int64_t own = scratch->position[0], window = unit->window;
-    const int64_t seen = unit->chunks ? own / window * window : own - window + 1; /* the first */
-    for (int64_t first = seen > 0 ? seen / TILE * TILE : 0; first <= last; first += TILE) {
-        tile t = {
-            .layout = &layout, .type = unit->layout->type, .first = first, .expanded = expanded};
-        t.blocks = unit->chosen ? gather_blocks(unit, &layout, scratch->gathered, first, t.block)
-                                : find_blocks(unit, &layout, first, last, t.block);
-        memcpy(t.next, t.block, sizeof t.next);
-        if (!unit->chosen) find_blocks(unit, &layout, first + TILE, last, t.next);
-        prepare_tile(&t, scratch);
-        for (int64_t r = 0; r < rows; r += stride)
-            attend_step(unit, scratch, &t, r, (int)(rows - r < stride ? rows - r : stride));
+    const int64_t own = scratch->begin[0] / TILE * TILE;
+    const int64_t all = scratch->position[unit->tokens * unit->group - 1] + 1;
+    const int64_t end = all < unit->end ? all : unit->end;
+    for (int64_t first = own > unit->begin ? own : unit->begin; first < end; first += TILE) {
+        attend_tile(unit, &layout, scratch, first);
+        if (first + TILE <= end) end_segments(unit, &layout, scratch, first + TILE, false);
+    }
+    end_segments(unit, &layout, scratch, end, true);
+    if (unit->parts == NULL) store_rows(unit, &layout, scratch);
+}
+
+static void merge(const mnem__attention_unit *unit, const mnem__attention_scratch *scratch) {
+    const mnem__kv_block layout = mnem__kv_block_get(unit->layout);
+    const int64_t part = mnem__attention_part_floats(&layout), v = layout.value_padded;
+    place_rows(unit, &layout, scratch);
+    for (int64_t r = 0; r < unit->tokens * unit->group; r++) {
+        const float *from = unit->parts + r * unit->slots * part;
+        const int64_t last = slot_of(scratch, r, scratch->position[r]);
+        for (int64_t i = 0; i <= last; i++, from += part)
+            add_part(&layout, from, from + v, from[v + LANES], scratch->result + r * part);
     }
     store_rows(unit, &layout, scratch);
 }
 
 const mnem__attention_kernels MNEM__AT_LEVEL(mnem__attention_kernels) = {
     .attend = attend,
+    .merge = merge,
     .store = MNEM__AT_LEVEL(mnem__kv_store_rows),
     .quantize = MNEM__AT_LEVEL(mnem__a8_quantize),
 };

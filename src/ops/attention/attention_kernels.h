@@ -9,13 +9,24 @@
  *     t0 h1  [d]        .              m' = max(m, s); p = 2^(s - m')
  *     t1 h0  [d]        .              l = l 2^(m - m') + p; acc = acc 2^(m - m') + p v
  *
- * With a sink a row starts with m = the sink's score and l = 1. A soft cap is applied before the
+ * With a sink a row's result starts with M = the sink's score and L = 1. A soft cap is applied before the
  * max. Positions that a row doesn't see (later ones, or before its window) have the score minus
  * infinity; tiles and blocks that no row sees are skipped. Positions that a token chose are
  * first copied into tiles, so that the cost is proportional to their number.
  *
- * (Online softmax: Milakov and Gimelshein 2018; tiles: Dao et al. 2022.) l is 16 partial sums,
- * added at the end. All levels give the same bits. */
+ * A row's positions are cut into segments, at multiples of a length that follows from the number
+ * of positions that the row sees alone (mnem__attention_segment). Each is computed as above from
+ * nothing, and added to those before it in the same way, in ascending order:
+ *
+ *     segment:  | m, l, acc | m, l, acc | m, l, acc |      of 512 positions, longer past 16384
+ *     result:   (sink) ---> + --------> + --------> +      M = max(M, m); L = L 2^(M - M') + ...
+ *
+ * So several members may share a unit, each computing some of its segments, and the bits are the
+ * same as those of one member that computes all.
+ *
+ * (Online softmax: Milakov and Gimelshein 2018; tiles: Dao et al. 2022; split over positions: Dao
+ * et al. 2023, "Flash-Decoding".) l is 16 partial sums, added at the end. All levels give the same
+ * bits. */
 #ifndef MNEM_SRC_OPS_ATTENTION_ATTENTION_KERNELS_H
 #define MNEM_SRC_OPS_ATTENTION_ATTENTION_KERNELS_H
 
@@ -30,7 +41,17 @@ enum {
     MNEM__ATTENTION_EXPAND_ROWS =
         24, /* from this number on a tile is converted to f32 once for all rows */
     MNEM__ATTENTION_STEP_ROWS = 8, /* the most rows of a kernel call */
+    MNEM__ATTENTION_CUT_ROWS = 32, /* the most rows of a unit that members share */
+    MNEM__ATTENTION_SEGMENT = 512, /* positions of the shortest segments */
+    MNEM__ATTENTION_SEGMENTS = 32, /* the most that a row has if they begin at its first position */
 };
+
+/* Positions of the segments of a row that sees this many: a power of two times the shortest. */
+static inline int64_t mnem__attention_segment(int64_t seen) {
+    int64_t segment = MNEM__ATTENTION_SEGMENT;
+    while (segment * MNEM__ATTENTION_SEGMENTS < seen) segment *= 2;
+    return segment;
+}
 
 /* A worker's scratch for units of up to `rows` rows; the same function measures (start NULL) and
  * lays it out. Parts that the type of the pages doesn't need are NULL. */
@@ -39,20 +60,41 @@ typedef struct mnem__attention_scratch {
     int8_t *query_q8;     /* [rows][d] */
     float *query_scale;   /* [rows][d/32] */
     int32_t *query_sum;   /* [rows][d/32] */
-    float *acc;           /* [rows][D] */
+    float *acc;           /* [rows][D] of the current segment */
     float *sum;           /* [rows][16] */
     float *max;           /* [rows] */
-    int32_t *position;    /* [rows] the last position that each sees */
+    float *result;        /* [rows][part] of the segments before it */
+    int32_t *begin;       /* [rows] the first position that each sees */
+    int32_t *position;    /* [rows] the last one */
+    int32_t *segment;     /* [rows] positions of its segments */
     float *p;             /* [STEP_ROWS][64] scores, then probabilities */
     float *keys, *values; /* f16: a tile in f32: [4][d][16], [64][D] */
     int16_t *words;       /* q8_0: [d/32][STEP_ROWS][64] probabilities times value scales */
     float *value_scale;   /* q8_0: [d/32][64] of a tile */
+    float *value_by;      /* q8_0: [d/32][64] what probabilities are multiplied by to be words */
     float *value_max;     /* q8_0: [d/32] */
     uint8_t *gathered;    /* [4] blocks of chosen positions */
     uint64_t bytes;
 } mnem__attention_scratch;
 mnem__attention_scratch mnem__attention_scratch_get(const mnem_kv_layout *layout, int64_t rows,
                                                     bool gathers, void *start);
+
+/* What is kept of a segment or of several: acc [D], sum [16], max. */
+static inline int64_t mnem__attention_part_floats(const mnem__kv_block *block) {
+    return block->value_padded + 2 * MNEM__KV_BLOCK;
+}
+
+/* A row sees the positions [*begin, *end). window: 0 or less: none. */
+static inline void mnem__attention_sees(int64_t position, int64_t window, bool chunks,
+                                        int64_t *begin, int64_t *end) {
+    *end = position + 1;
+    if (window <= 0)
+        *begin = 0;
+    else if (chunks)
+        *begin = position / window * window;
+    else
+        *begin = *end > window ? *end - window : 0;
+}
 
 typedef struct mnem__attention_unit {
     const mnem_kv_layout *layout;
@@ -66,11 +108,17 @@ typedef struct mnem__attention_unit {
     int64_t chosen_count;
     float temperature; /* 0: scores don't depend on the position */
     int32_t temperature_every;
-    int64_t window;    /* positions that a row sees */
-    bool chunks;       /* a row sees from the last multiple of window on, instead */
-    bool from_1;       /* the temperature counts positions from 1 */
-    bool both_ways;    /* a row sees up to the sequence's last position, not its own */
-    const char *query; /* first token, first head of the group */
+    int64_t window; /* positions that a row sees; 0: all */
+    bool chunks;    /* a row sees from the last multiple of window on, instead */
+    bool from_1;    /* the temperature counts positions from 1 */
+    bool both_ways; /* a row sees up to the sequence's last position, not its own */
+    /* What to compute of it: segments of all its rows begin at begin and at end, or nothing of it
+     * is beyond them. parts [rows][slots][part]: where the segments' results go, those of each row
+     * from its first one on; NULL: they are added, and the rows stored. */
+    int64_t begin, end;
+    float *parts;
+    int64_t slots;
+    const char *query;               /* first token, first head of the group */
     int64_t query_token, query_head; /* strides in bytes */
     char *out; /* f32: first token, first head of the group; A8: the first token's row */
     int64_t out_token, out_head;
@@ -95,6 +143,8 @@ mnem__kv_store_rows mnem__kv_store_rows_plain, mnem__kv_store_rows_avx2, mnem__k
 
 typedef struct mnem__attention_kernels {
     void (*attend)(const mnem__attention_unit *unit, const mnem__attention_scratch *scratch);
+    /* Adds the parts of all segments of a unit, and stores its rows. */
+    void (*merge)(const mnem__attention_unit *unit, const mnem__attention_scratch *scratch);
     mnem__kv_store_rows *store;
     mnem__a8_quantize *quantize;
 } mnem__attention_kernels;

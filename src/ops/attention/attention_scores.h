@@ -14,47 +14,67 @@ typedef struct key_rows {
     const mnem__kv_block *layout;
 } key_rows;
 
-LANES_INLINE void store_scores(int rows, int vectors, sums sum, float *s) {
+LANES_INLINE void store_scores(int rows, int slices, sums sum, float *s) {
     LANES_UNROLL
     for (int r = 0; r < rows; r++) {
         LANES_UNROLL
-        for (int c = 0; c < vectors; c++) lanes_store(s + r * TILE + c * LANES, sum[r][c]);
+        for (int c = 0; c < slices; c++) slice_store(s + r * TILE + c * SLICE, sum[r][c]);
     }
 }
 
-/* s[r][16 c + lane] = sum over i of q[r][i] * keys[first + c][i][lane] */
-LANES_INLINE void scores_vectors(source from, int rows, int vectors, const key_rows *keys,
-                                 int first, const float *q, float *s) {
-    const int64_t d = keys->layout->head_dim;
+/* Where slices of a tile's keys begin, and what to fetch of the next one meanwhile: each slice its
+ * share, so that lines are fetched at an even rate. */
+typedef struct key_slices {
+    const uint8_t *at[SLICES_MAX], *next[SLICES_MAX];
+} key_slices;
+
+/* size: bytes of a lane's element or group of elements, of which a row has count. */
+LANES_INLINE key_slices slices_of(int slices, const key_rows *keys, int first, int64_t size,
+                                  int64_t count) {
+    key_slices k;
+    LANES_UNROLL
+    for (int c = 0; c < slices; c++) {
+        const int b = (first + c) / BLOCK_SLICES, in = (first + c) % BLOCK_SLICES;
+        k.at[c] = (const uint8_t *)keys->block[b] + in * SLICE * size;
+        k.next[c] = keys->next[b] + in * SLICE * size * count;
+    }
+    return k;
+}
+
+/* s[r][SLICE (first + c) + lane] = sum over i of q[r][i] * keys[i][SLICE (first + c) + lane] */
+LANES_INLINE void scores_slices(source from, int rows, int slices, const key_rows *keys, int first,
+                                const float *q, float *s) {
+    const int64_t d = keys->layout->head_dim, size = from == SOURCE_F16 ? 2 : 4;
+    const key_slices k = slices_of(slices, keys, first, size, d);
     sums sum;
     LANES_UNROLL
     for (int r = 0; r < rows; r++) {
         LANES_UNROLL
-        for (int c = 0; c < vectors; c++) sum[r][c] = lanes_zero();
+        for (int c = 0; c < slices; c++) sum[r][c] = slice_zero();
     }
     for (int64_t i = 0; i < d; i++) {
-        lanes k[VECTORS_MAX];
+        slice x[SLICES_MAX];
         LANES_UNROLL
-        for (int c = 0; c < vectors; c++) {
-            k[c] = load(from, keys->block[first + c], i * LANES);
-            if (from == SOURCE_F16) __builtin_prefetch(keys->next[first + c] + i * LANES * 2);
+        for (int c = 0; c < slices; c++) {
+            x[c] = load(from, k.at[c], i * LANES);
+            if (from == SOURCE_F16) __builtin_prefetch(k.next[c] + i * SLICE * 2);
         }
         LANES_UNROLL
         for (int r = 0; r < rows; r++) {
-            lanes x = lanes_set(q[r * d + i]);
+            const slice w = slice_set(q[r * d + i]);
             LANES_UNROLL
-            for (int c = 0; c < vectors; c++) sum[r][c] = lanes_fma(x, k[c], sum[r][c]);
+            for (int c = 0; c < slices; c++) sum[r][c] = slice_fma(w, x[c], sum[r][c]);
         }
     }
-    store_scores(rows, vectors, sum, s + first * LANES);
+    store_scores(rows, slices, sum, s + first * SLICE);
 }
 
 LANES_INLINE void scores_rows(source from, int rows, const key_rows *keys, const float *q,
                               float *s) {
-    const int wide = FLOAT_VECTORS(rows);
-    int b = 0;
-    for (; b + wide <= keys->blocks; b += wide) scores_vectors(from, rows, wide, keys, b, q, s);
-    for (; b < keys->blocks; b++) scores_vectors(from, rows, 1, keys, b, q, s);
+    const int wide = FLOAT_SLICES(rows), all = keys->blocks * BLOCK_SLICES;
+    int c = 0;
+    for (; c + wide <= all; c += wide) scores_slices(from, rows, wide, keys, c, q, s);
+    for (; c < all; c++) scores_slices(from, rows, 1, keys, c, q, s);
 }
 
 static void scores_f32(int rows, const key_rows *keys, const float *q, float *s) {
@@ -77,59 +97,63 @@ typedef struct query_q8 {
 } query_q8;
 
 /* dot = the exact integer sums over the i-th 32 elements. */
-LANES_INLINE void dot_32(int rows, int vectors, const key_rows *keys, int first, query_q8 q,
-                         int64_t i, lanes_int dot[ROWS_MAX][VECTORS_MAX]) {
-    const int64_t d = keys->layout->head_dim, scales = d / MNEM__KV_SCALE;
+LANES_INLINE void dot_32(int rows, int slices, const key_slices *k, int64_t d, query_q8 q,
+                         int64_t i, int_sums dot) {
+    const int64_t scales = d / MNEM__KV_SCALE;
     LANES_UNROLL
     for (int r = 0; r < rows; r++) {
         LANES_UNROLL
-        for (int c = 0; c < vectors; c++) dot[r][c] = lanes_dot4_start(q.sum[r * scales + i]);
+        for (int c = 0; c < slices; c++) dot[r][c] = slice_dot4_start(q.sum[r * scales + i]);
     }
     for (int64_t j = i * MNEM__KV_SCALE; j < (i + 1) * MNEM__KV_SCALE; j += 4) {
-        lanes_int k[VECTORS_MAX];
+        slice_int x[SLICES_MAX];
         LANES_UNROLL
-        for (int c = 0; c < vectors; c++) {
-            k[c] = lanes_load_bytes((const uint8_t *)keys->block[first + c] + j * LANES);
-            __builtin_prefetch(keys->next[first + c] + j * LANES);
+        for (int c = 0; c < slices; c++) {
+            x[c] = slice_load_bytes(k->at[c] + j * LANES);
+            __builtin_prefetch(k->next[c] + j * SLICE);
         }
         LANES_UNROLL
         for (int r = 0; r < rows; r++) {
-            int32_t x;
-            memcpy(&x, q.bytes + r * d + j, sizeof x);
+            int32_t w;
+            memcpy(&w, q.bytes + r * d + j, sizeof w);
             LANES_UNROLL
-            for (int c = 0; c < vectors; c++) dot[r][c] = lanes_dot4(dot[r][c], k[c], x);
+            for (int c = 0; c < slices; c++) dot[r][c] = slice_dot4(dot[r][c], x[c], w);
         }
     }
 }
 
 /* s += integer sum * (key scale * query scale), 32 elements after another. */
-LANES_INLINE void scores_q8_vectors(int rows, int vectors, const key_rows *keys, int first,
-                                    query_q8 q, float *s) {
-    const int64_t scales = keys->layout->head_dim / MNEM__KV_SCALE;
+LANES_INLINE void scores_q8_slices(int rows, int slices, const key_rows *keys, int first,
+                                   query_q8 q, float *s) {
+    const int64_t d = keys->layout->head_dim, scales = d / MNEM__KV_SCALE;
+    const key_slices k = slices_of(slices, keys, first, 4, d / 4);
     for (int64_t i = 0; i < scales; i++) {
-        lanes_int dot[ROWS_MAX][VECTORS_MAX];
-        dot_32(rows, vectors, keys, first, q, i, dot);
+        const int64_t at = keys->layout->key_scales + i * BLOCK * 2;
+        int_sums dot;
+        dot_32(rows, slices, &k, d, q, i, dot);
         LANES_UNROLL
-        for (int c = 0; c < vectors; c++) {
-            const int64_t at = keys->layout->key_scales + i * BLOCK * 2;
-            lanes ks = load(SOURCE_F16, (const uint8_t *)keys->block[first + c] + at, 0);
-            __builtin_prefetch(keys->next[first + c] + keys->layout->key_scales + i * 64);
+        for (int c = 0; c < slices; c++) {
+            const int b = (first + c) / BLOCK_SLICES, in = (first + c) % BLOCK_SLICES;
+            const slice ks =
+                load(SOURCE_F16, (const uint8_t *)keys->block[b] + at, (int64_t)in * SLICE);
+            if (c % BLOCK_SLICES == 0)
+                __builtin_prefetch(keys->next[b] + keys->layout->key_scales + i * 64);
             LANES_UNROLL
             for (int r = 0; r < rows; r++) {
-                float *to = s + r * TILE + (first + c) * LANES;
-                lanes scale = lanes_mul(ks, lanes_set(q.scale[r * scales + i]));
-                lanes before = i == 0 ? lanes_zero() : lanes_load(to);
-                lanes_store(to, lanes_fma(lanes_from_int(dot[r][c]), scale, before));
+                float *to = s + r * TILE + (first + c) * SLICE;
+                const slice scale = slice_mul(ks, slice_set(q.scale[r * scales + i]));
+                const slice before = i == 0 ? slice_zero() : slice_load(to);
+                slice_store(to, slice_fma(slice_from_int(dot[r][c]), scale, before));
             }
         }
     }
 }
 
 LANES_INLINE void scores_q8_rows(int rows, const key_rows *keys, query_q8 q, float *s) {
-    const int wide = KEY_VECTORS(rows);
-    int b = 0;
-    for (; b + wide <= keys->blocks; b += wide) scores_q8_vectors(rows, wide, keys, b, q, s);
-    for (; b < keys->blocks; b++) scores_q8_vectors(rows, 1, keys, b, q, s);
+    const int wide = KEY_SLICES(rows), all = keys->blocks * BLOCK_SLICES;
+    int c = 0;
+    for (; c + wide <= all; c += wide) scores_q8_slices(rows, wide, keys, c, q, s);
+    for (; c < all; c++) scores_q8_slices(rows, 1, keys, c, q, s);
 }
 
 static void scores_q8(int rows, const key_rows *keys, query_q8 q, float *s) {

@@ -1,31 +1,33 @@
 /* attention_step.h: shared by the scores and the values of a step of attention: the step, and the
- * rows and vectors of sums that fit the registers of the compiled level.
+ * rows and slices of sums that fit the registers of the compiled level.
  *
- * Both products have the same form: rows x vectors sums in registers, a scalar of each row times a
- * vector that all rows share. */
+ * Both products have the same form: rows x slices sums in registers, a scalar of each row times a
+ * slice that all rows share. */
 #ifndef MNEM_SRC_OPS_ATTENTION_ATTENTION_STEP_H
 #define MNEM_SRC_OPS_ATTENTION_ATTENTION_STEP_H
 
 #include "ops/attention/attention_kernels.h"
-#include "ops/core/lanes.h"
+#include "ops/attention/attention_slice.h"
 
+/* Slices of each row in registers: of scores or values in f32 and f16, of keys in q8_0, and of
+ * values in q8_0 (at most 32 columns, which have one scale). */
 #if MNEM__LANES == 512
 enum { STEP_DIRECT = 8, STEP_EXPANDED = 6 };
-#define FLOAT_VECTORS(rows) ((rows) <= 6 ? 4 : 2) /* sums that fit 32 registers */
-#define KEY_VECTORS(rows)   ((rows) <= 4 ? 4 : 2)
-#define VALUE_VECTORS       2
+#define FLOAT_SLICES(rows) ((rows) <= 6 ? 4 : 2)
+#define KEY_SLICES(rows)   ((rows) <= 4 ? 4 : 2)
+#define VALUE_SLICES(rows) 2
 #elif MNEM__LANES == 2
-enum { STEP_DIRECT = 6, STEP_EXPANDED = 6 };
-#define FLOAT_VECTORS(rows) ((rows) <= 3 ? 2 : 1)
-#define KEY_VECTORS(rows)   1
-#define VALUE_VECTORS       1
+enum { STEP_DIRECT = 8, STEP_EXPANDED = 6 };
+#define FLOAT_SLICES(rows) ((rows) <= 3 ? 4 : (rows) <= 6 ? 2 : 1)
+#define KEY_SLICES(rows)   ((rows) == 1 ? 4 : (rows) <= 4 ? 2 : 1)
+#define VALUE_SLICES(rows) ((rows) <= 2 ? 4 : (rows) <= 5 ? 2 : 1)
 #else
 enum { STEP_DIRECT = 4, STEP_EXPANDED = 4 };
-#define FLOAT_VECTORS(rows) 1
-#define KEY_VECTORS(rows)   1
-#define VALUE_VECTORS       1
+#define FLOAT_SLICES(rows) 1
+#define KEY_SLICES(rows)   1
+#define VALUE_SLICES(rows) 1
 #endif
-enum { VECTORS_MAX = 4 };
+enum { SLICES_MAX = 4, BLOCK_SLICES = LANES / SLICE };
 
 #define TILE        MNEM__ATTENTION_TILE
 #define BLOCK       MNEM__KV_BLOCK
@@ -36,7 +38,8 @@ enum { VECTORS_MAX = 4 };
 typedef enum source { SOURCE_F32, SOURCE_F16 } source;
 
 /* Sums of a step's rows; kept in registers. */
-typedef lanes sums[ROWS_MAX][VECTORS_MAX];
+typedef slice sums[ROWS_MAX][SLICES_MAX];
+typedef slice_int int_sums[ROWS_MAX][SLICES_MAX];
 
 typedef struct tile {
     const mnem__kv_block *layout;
@@ -58,8 +61,7 @@ static inline bool reads_f32(const tile *t) {
 typedef struct step {
     const mnem__attention_scratch *scratch;
     const tile *tile;
-    int64_t row, window;
-    bool chunks;
+    int64_t row;
     float soft_cap;
     int rows, blocks;
     float shrink[LANES], grow[LANES];
@@ -70,15 +72,13 @@ static int64_t visible(const step *s, int r) {
     return s->scratch->position[s->row + r] - s->tile->first + 1;
 }
 
-/* The number of the tile's first positions before a row's window; 0 or less: none. */
+/* The number of the tile's first positions before those that a row sees; 0 or less: none. */
 static int64_t hidden(const step *s, int r) {
-    if (!s->chunks) return visible(s, r) - s->window;
-    const int64_t position = s->scratch->position[s->row + r];
-    return position / s->window * s->window - s->tile->first;
+    return s->scratch->begin[s->row + r] - s->tile->first;
 }
 
 /* Calls the macro F with rows as a constant. */
-#if MNEM__LANES == 512
+#if MNEM__LANES != 0
 #define WITH_ROWS(rows, F)                                                                         \
     switch (rows) {                                                                                \
     case 1: F(1); break;                                                                           \
@@ -90,23 +90,13 @@ static int64_t hidden(const step *s, int r) {
     case 7: F(7); break;                                                                           \
     default: F(8); break;                                                                          \
     }
-#elif MNEM__LANES == 2
-#define WITH_ROWS(rows, F)                                                                         \
-    switch (rows) {                                                                                \
-    case 1: F(1); break;                                                                           \
-    case 2: F(2); break;                                                                           \
-    case 3: F(3); break;                                                                           \
-    case 4: F(4); break;                                                                           \
-    case 5: F(5); break;                                                                           \
-    default: F(6); break;                                                                          \
-    }
 #else
 #define WITH_ROWS(rows, F) F(rows);
 #endif
 
-LANES_INLINE lanes load(source from, const void *p, int64_t i) {
-    return from == SOURCE_F32 ? lanes_load((const float *)p + i)
-                              : lanes_load_half((const uint16_t *)p + i);
+LANES_INLINE slice load(source from, const void *p, int64_t i) {
+    return from == SOURCE_F32 ? slice_load((const float *)p + i)
+                              : slice_load_half((const uint16_t *)p + i);
 }
 
 #endif

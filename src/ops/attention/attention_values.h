@@ -16,48 +16,48 @@ typedef struct value_rows {
 } value_rows;
 
 /* acc[r][c] = acc[r][c] * shrink[r] + sum over positions of p[r][position] * values[position][c] */
-LANES_INLINE void values_vectors(source from, int rows, int vectors, const value_rows *v,
-                                 int64_t column, float *acc) {
+LANES_INLINE void values_slices(source from, int rows, int slices, const value_rows *v,
+                                int64_t column, float *acc) {
     sums sum;
     acc += column;
     LANES_UNROLL
     for (int r = 0; r < rows; r++) {
         LANES_UNROLL
-        for (int c = 0; c < vectors; c++)
+        for (int c = 0; c < slices; c++)
             sum[r][c] =
-                lanes_mul(lanes_load(acc + r * v->stride + c * LANES), lanes_set(v->shrink[r]));
+                slice_mul(slice_load(acc + r * v->stride + c * SLICE), slice_set(v->shrink[r]));
     }
     for (int b = 0; b < v->blocks; b++) {
         const void *base = v->block[b];
         for (int64_t j = 0; j < BLOCK; j++) {
-            lanes x[VECTORS_MAX];
+            slice x[SLICES_MAX];
             LANES_UNROLL
-            for (int c = 0; c < vectors; c++)
-                x[c] = load(from, base, j * v->stride + column + c * LANES);
+            for (int c = 0; c < slices; c++)
+                x[c] = load(from, base, j * v->stride + column + c * SLICE);
             LANES_UNROLL
-            for (int c = 0; from == SOURCE_F16 && c < vectors; c += 2)
-                __builtin_prefetch(v->next[b] + (j * v->stride + column + c * LANES) * 2);
+            for (int c = 0; from == SOURCE_F16 && c < slices; c += 2 * BLOCK_SLICES)
+                __builtin_prefetch(v->next[b] + (column * BLOCK + (j * slices + c) * SLICE) * 2);
             LANES_UNROLL
             for (int r = 0; r < rows; r++) {
-                lanes w = lanes_set(v->p[r * TILE + b * BLOCK + j]);
+                const slice w = slice_set(v->p[r * TILE + b * BLOCK + j]);
                 LANES_UNROLL
-                for (int c = 0; c < vectors; c++) sum[r][c] = lanes_fma(w, x[c], sum[r][c]);
+                for (int c = 0; c < slices; c++) sum[r][c] = slice_fma(w, x[c], sum[r][c]);
             }
         }
     }
     LANES_UNROLL
     for (int r = 0; r < rows; r++) {
         LANES_UNROLL
-        for (int c = 0; c < vectors; c++) lanes_store(acc + r * v->stride + c * LANES, sum[r][c]);
+        for (int c = 0; c < slices; c++) slice_store(acc + r * v->stride + c * SLICE, sum[r][c]);
     }
 }
 
 LANES_INLINE void values_rows(source from, int rows, const value_rows *v, float *acc) {
-    const int wide = FLOAT_VECTORS(rows);
+    const int wide = FLOAT_SLICES(rows);
     int64_t c = 0;
-    for (; c + wide * LANES <= v->stride; c += wide * LANES)
-        values_vectors(from, rows, wide, v, c, acc);
-    for (; c < v->stride; c += LANES) values_vectors(from, rows, 1, v, c, acc);
+    for (; c + wide * SLICE <= v->stride; c += wide * SLICE)
+        values_slices(from, rows, wide, v, c, acc);
+    for (; c < v->stride; c += SLICE) values_slices(from, rows, 1, v, c, acc);
 }
 
 static void values_f32(int rows, const value_rows *v, float *acc) {
@@ -98,71 +98,87 @@ static float largest_scale(const float *scale, int64_t first, int64_t n) {
     return lanes_reduce_max(top);
 }
 
+/* What e is multiplied by to be a word. */
+static void words_by(const float *scale, float largest, float *by) {
+    const lanes inverse = lanes_set(largest > 0.0f ? WORD_MAX / largest : 0.0f);
+    for (int b = 0; b < TILE_BLOCKS; b++)
+        lanes_store(by + b * BLOCK, lanes_mul(lanes_load(scale + b * BLOCK), inverse));
+}
+
+/* A row's words of the i-th 32 columns, of which by holds scale / largest * 32767. */
+LANES_INLINE void store_words(const step *s, int r, int64_t i, const lanes *e, const float *by) {
+    int16_t *words = s->scratch->words + (i * ROWS_MAX + r) * TILE;
+    LANES_UNROLL
+    for (int b = 0; b < TILE_BLOCKS; b++)
+        lanes_store_int16(words + b * BLOCK, lanes_mul(e[b], lanes_load(by + b * BLOCK)));
+}
+
 /* words = e * scale / largest * 32767; *factor is the value of one unit of a word. largest is of
- * the positions that the row sees, so later positions have no effect. */
+ * the positions that the row sees, so later positions have no effect. Blocks left out have e = 0. */
 static void quantize_probabilities(const step *s, float *factor) {
     const mnem__attention_scratch *scratch = s->scratch;
-    for (int64_t i = 0; i < s->tile->layout->value_dim / MNEM__KV_SCALE; i++) {
-        const float *scale = scratch->value_scale + i * TILE;
-        for (int r = 0; r < s->rows; r++) {
-            const int64_t first = hidden(s, r), n = visible(s, r), at = (i * ROWS_MAX + r) * TILE;
-            const bool all = first <= 0 && n >= TILE;
-            const float largest = all ? scratch->value_max[i] : largest_scale(scale, first, n);
-            const lanes inverse = lanes_set(largest > 0.0f ? WORD_MAX / largest : 0.0f);
-            for (int b = 0; b < s->blocks; b++) {
-                lanes e = lanes_load(scratch->p + r * TILE + b * BLOCK);
-                lanes x = lanes_mul(lanes_load(scale + b * BLOCK), inverse);
-                lanes_store_int16(scratch->words + at + b * BLOCK, lanes_mul(e, x));
-            }
+    for (int r = 0; r < s->rows; r++) {
+        const int64_t first = hidden(s, r), n = visible(s, r);
+        const bool all = first <= 0 && n >= TILE;
+        lanes e[TILE_BLOCKS];
+        LANES_UNROLL
+        for (int b = 0; b < TILE_BLOCKS; b++) e[b] = lanes_load(scratch->p + r * TILE + b * BLOCK);
+        for (int64_t i = 0; i < s->tile->layout->value_dim / MNEM__KV_SCALE; i++) {
+            const float *scale = scratch->value_scale + i * TILE;
+            float largest = scratch->value_max[i], by[TILE];
+            if (!all) largest = largest_scale(scale, first, n);
+            if (!all) words_by(scale, largest, by);
+            store_words(s, r, i, e, all ? scratch->value_by + i * TILE : by);
             factor[i * ROWS_MAX + r] = s->grow[r] * (largest * (1.0f / WORD_MAX));
         }
     }
 }
 
 /* acc = acc * shrink + integer sum * factor, for columns of one scale. */
-LANES_INLINE void values_q8_vectors(int rows, const step *s, int64_t column, const float *factor) {
+LANES_INLINE void values_q8_slices(int rows, const step *s, int64_t column, const float *factor) {
+    const int slices = VALUE_SLICES(rows);
     const int64_t d = s->tile->layout->value_dim, i = column / MNEM__KV_SCALE;
     const int16_t *words = s->scratch->words + i * ROWS_MAX * TILE;
     float *acc = s->scratch->acc + s->row * d + column;
-    lanes_int dot[ROWS_MAX][VALUE_VECTORS];
+    int_sums dot;
     LANES_UNROLL
     for (int r = 0; r < rows; r++) {
         LANES_UNROLL
-        for (int c = 0; c < VALUE_VECTORS; c++) dot[r][c] = lanes_dot2_start();
+        for (int c = 0; c < slices; c++) dot[r][c] = slice_dot2_start();
     }
     for (int b = 0; b < s->blocks; b++) {
         const int8_t *base = (const int8_t *)s->tile->block[b] + s->tile->layout->values;
         const uint8_t *next = s->tile->next[b] + s->tile->layout->values;
         for (int64_t j = 0; j < BLOCK; j += 2) {
-            lanes_int x[VALUE_VECTORS];
+            slice_int x[SLICES_MAX];
             LANES_UNROLL
-            for (int c = 0; c < VALUE_VECTORS; c++)
-                x[c] = lanes_load_pairs(base + j * d + (column + c * LANES) * 2);
-            __builtin_prefetch(next + j * d + column * 2);
+            for (int c = 0; c < slices; c++)
+                x[c] = slice_load_pairs(base + j * d + (column + c * SLICE) * 2);
+            __builtin_prefetch(next + column * BLOCK + j * slices * SLICE);
             LANES_UNROLL
             for (int r = 0; r < rows; r++) {
                 int32_t w;
                 memcpy(&w, words + r * TILE + b * BLOCK + j, sizeof w);
                 LANES_UNROLL
-                for (int c = 0; c < VALUE_VECTORS; c++) dot[r][c] = lanes_dot2(dot[r][c], x[c], w);
+                for (int c = 0; c < slices; c++) dot[r][c] = slice_dot2(dot[r][c], x[c], w);
             }
         }
     }
     LANES_UNROLL
     for (int r = 0; r < rows; r++) {
         LANES_UNROLL
-        for (int c = 0; c < VALUE_VECTORS; c++) {
-            float *to = acc + r * d + c * LANES;
-            lanes before = lanes_mul(lanes_load(to), lanes_set(s->shrink[r]));
-            lanes_store(to, lanes_fma(lanes_from_int(dot[r][c]),
-                                      lanes_set(factor[i * ROWS_MAX + r]), before));
+        for (int c = 0; c < slices; c++) {
+            float *to = acc + r * d + c * SLICE;
+            const slice before = slice_mul(slice_load(to), slice_set(s->shrink[r]));
+            slice_store(to, slice_fma(slice_from_int(dot[r][c]),
+                                      slice_set(factor[i * ROWS_MAX + r]), before));
         }
     }
 }
 
 LANES_INLINE void values_q8_rows(int rows, const step *s, const float *factor) {
-    for (int64_t c = 0; c < s->tile->layout->value_dim; c += VALUE_VECTORS * LANES)
-        values_q8_vectors(rows, s, c, factor);
+    for (int64_t c = 0; c < s->tile->layout->value_dim; c += VALUE_SLICES(rows) * SLICE)
+        values_q8_slices(rows, s, c, factor);
 }
 
 static void values_q8(const step *s) {
