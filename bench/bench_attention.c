@@ -135,7 +135,7 @@ static void prepare(program *p, mnem_op_desc *desc) {
 static program attention(mnem_type type, int depth, int tokens, int layers, int page_tokens) {
     mnem_op_desc desc = {.kind = MNEM_OP_KV_STORE, .scale = 0.125f, .max_positions = 4096};
     program p = {.layers = layers}, store;
-    desc.kv = (mnem_kv_layout){type, KV_HEADS, DIM, page_tokens, 0};
+    desc.kv = (mnem_kv_layout){type, KV_HEADS, DIM, page_tokens, .value_dim = 0};
     const int pages = (depth + tokens + page_tokens - 1) / page_tokens, rows = depth + tokens;
     const uint64_t page = mnem_kv_page_bytes(&desc.kv);
     int32_t *table = block((uint64_t)pages * 4);

@@ -28,6 +28,7 @@
 
 #include "mnem/comm.h"
 #include "mnem/graph.h"
+#include "mnem/kv_types.h"
 #include "mnem/ledger.h"
 #include "mnem/model.h"
 #include "mnem/plan.h"
@@ -35,9 +36,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* Keys and values in pages. AUTO: F16, or Q8_0 where that buys more; F32 is for comparing. */
-typedef enum mnem_kv_choice { MNEM_KV_F16, MNEM_KV_Q8_0, MNEM_KV_AUTO, MNEM_KV_F32 } mnem_kv_choice;
 
 /* Rates that `mnem bench` measured on this machine. Zero: not known. */
 typedef struct mnem_machine_profile {
@@ -88,8 +86,8 @@ typedef struct mnem_engine_options {
     int32_t states, snapshots;
     int32_t snapshot_tokens; /* one is taken at each multiple (default: 512) */
     int32_t logits_rows;     /* rows of logits computed together (default: one for each sequence) */
-    mnem_kv_choice kv;
-    bool page_cache; /* stream through the page cache */
+    mnem_kv_choice kv;       /* types of keys and values */
+    bool page_cache;         /* stream through the page cache */
     const mnem_machine_profile *profile;
     /* [adapter_count]. All are loaded, and applied in this order. A sequence may use other scales
      * than these (mnem_sequence_adapters_set). */
@@ -148,7 +146,7 @@ typedef struct mnem_engine_plan {
     int32_t snapshot_tokens;   /* 0: there are no snapshots */
     int32_t page_tokens;       /* positions of a page */
     uint64_t page_bytes;       /* of a page of each kind that the model has, together */
-    mnem_type kv_type;         /* MNEM_TYPE_F16, MNEM_TYPE_Q8_0 or MNEM_TYPE_F32 */
+    mnem_kv_choice kv;         /* of keys and values; never AUTO */
     bool streamed;             /* some weights come from disk for every token */
     bool embedding_resident;
     int32_t layers, layers_resident; /* layers whose matrices are all resident */
@@ -221,7 +219,7 @@ typedef struct mnem_engine_way {
     double seconds;                           /* as predicted_seconds of the plan */
     double tokens_per_s, prompt_tokens_per_s; /* on a plain machine without a profile */
     int32_t context, chunk;
-    mnem_type kv_type;
+    mnem_kv_choice kv;
     int32_t matrices_resident;
     uint64_t bytes_streamed_per_pass;
     int32_t expert_slots;   /* as in the plan; 0: there are none, or all are resident */
@@ -252,7 +250,7 @@ typedef struct mnem_engine_device {
 
 typedef struct mnem_engine_split {
     int32_t context, chunk; /* chosen where options left them open */
-    mnem_type kv_type;
+    mnem_kv_choice kv;
     uint64_t room_bytes; /* free on the fullest device: no other split leaves more */
     /* on MNEM_OVER_BUDGET: the bytes that each device lacks, at least, and the option that would
      * help */

@@ -55,7 +55,7 @@ typedef struct mnem_history_run {
     char model[96];   /* the file's name without its folders */
     char folder[256]; /* of training */
     char machine[24]; /* identifies the machine: runs of others aren't comparable */
-    char architecture[24], type[16], kv[8], precision[8], moments[8];
+    char architecture[24], type[16], kv[32], precision[8], moments[8];
     int32_t threads, processors, context, chunk, sequences, batch, micro_batch, lora;
     int32_t context_asked, context_used;         /* most positions; asked 0: by the plan */
     int32_t page_cache, streamed, budget_chosen; /* 1: yes */

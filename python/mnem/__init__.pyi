@@ -84,7 +84,7 @@ class Text(str):
                 logprobs: Optional[List[TokenLogprob]] = None, prompt_tokens: int = 0) -> Text: ...
 
 _Size = Union[int, str, None]
-_KV = Literal["f16", "q8_0", "auto", "f32"]
+_KV = str  # "f16", "q8_0", "q4_0", "f32", "auto", or two of the first four: "q8_0:q4_0"
 _Pooling = Optional[Literal["mean", "cls", "last"]]
 _Messages = Union[str, Sequence[Mapping[str, Any]]]
 _Tools = Optional[Sequence[Mapping[str, Any]]]

@@ -14,39 +14,12 @@ MNEM_BUSY = 9
 MNEM_CANCELLED = 10
 MNEM_NOT_FINITE = 11
 MNEM_STATUS_COUNT = 12
-MNEM_TYPE_F32 = 0
-MNEM_TYPE_F16 = 1
-MNEM_TYPE_Q4_0 = 2
-MNEM_TYPE_Q4_1 = 3
-MNEM_TYPE_Q5_0 = 6
-MNEM_TYPE_Q5_1 = 7
-MNEM_TYPE_Q8_0 = 8
-MNEM_TYPE_Q8_1 = 9
-MNEM_TYPE_Q2_K = 10
-MNEM_TYPE_Q3_K = 11
-MNEM_TYPE_Q4_K = 12
-MNEM_TYPE_Q5_K = 13
-MNEM_TYPE_Q6_K = 14
-MNEM_TYPE_Q8_K = 15
-MNEM_TYPE_IQ2_XXS = 16
-MNEM_TYPE_IQ2_XS = 17
-MNEM_TYPE_IQ3_XXS = 18
-MNEM_TYPE_IQ1_S = 19
-MNEM_TYPE_IQ4_NL = 20
-MNEM_TYPE_IQ3_S = 21
-MNEM_TYPE_IQ2_S = 22
-MNEM_TYPE_IQ4_XS = 23
-MNEM_TYPE_I8 = 24
-MNEM_TYPE_I16 = 25
-MNEM_TYPE_I32 = 26
-MNEM_TYPE_I64 = 27
-MNEM_TYPE_F64 = 28
-MNEM_TYPE_IQ1_M = 29
-MNEM_TYPE_BF16 = 30
-MNEM_TYPE_TQ1_0 = 34
-MNEM_TYPE_TQ2_0 = 35
-MNEM_TYPE_MXFP4 = 39
-MNEM_TYPE_A8 = 1000
+MNEM_KV_F16 = 0
+MNEM_KV_Q8_0 = 1
+MNEM_KV_AUTO = 2
+MNEM_KV_F32 = 3
+MNEM_KV_Q4_0 = 4
+MNEM_KV_Q4_0_UNROTATED = 5
 MNEM_KIND_WEIGHTS = 0
 MNEM_KIND_KV = 1
 MNEM_KIND_ACTIVATION = 2
@@ -91,10 +64,6 @@ MNEM_KNOB_MODEL = 6
 MNEM_KNOB_MOMENTS = 7
 MNEM_KNOB_MICRO_BATCH = 8
 MNEM_KNOB_COMPUTE = 9
-MNEM_KV_F16 = 0
-MNEM_KV_Q8_0 = 1
-MNEM_KV_AUTO = 2
-MNEM_KV_F32 = 3
 MNEM_CUT_LAYERS = 0
 MNEM_CUT_ROWS = 1
 MNEM_PLAN_LINES = 40
@@ -423,10 +392,10 @@ class mnem_grammar_part(C.Structure):
 class mnem_match(C.Structure):
     pass
 
+mnem_kv_choice = C.c_int
 class mnem_device(C.Structure):
     pass
 
-mnem_kv_choice = C.c_int
 class mnem_machine_profile(C.Structure):
     _fields_ = [
         ("read_bytes_per_s", C.c_double),
@@ -502,7 +471,6 @@ class mnem_engine_options(C.Structure):
         ("draft_wanted", C.c_int32),
     ]
 
-mnem_type = C.c_int
 class mnem_plan_line(C.Structure):
     _fields_ = [
         ("kind", mnem_kind),
@@ -531,7 +499,7 @@ class mnem_engine_plan(C.Structure):
         ("snapshot_tokens", C.c_int32),
         ("page_tokens", C.c_int32),
         ("page_bytes", C.c_uint64),
-        ("kv_type", mnem_type),
+        ("kv", mnem_kv_choice),
         ("streamed", C.c_bool),
         ("embedding_resident", C.c_bool),
         ("layers", C.c_int32),
@@ -712,6 +680,8 @@ FUNCTIONS = {
     "mnem_match_accept": (mnem_status, [C.POINTER(mnem_match), C.c_int32]),
     "mnem_match_choose": (mnem_status, [C.POINTER(mnem_match), C.POINTER(mnem_sampler), C.POINTER(C.c_float), C.POINTER(C.c_int32)]),
     "mnem_match_is_done": (C.c_bool, [C.POINTER(mnem_match)]),
+    "mnem_kv_text": (C.c_char_p, [mnem_kv_choice]),
+    "mnem_kv_parse": (mnem_status, [C.c_char_p, C.POINTER(mnem_kv_choice)]),
     "mnem_engine_plan_make": (mnem_status, [C.POINTER(mnem_model), C.POINTER(mnem_engine_options), C.POINTER(mnem_engine_plan)]),
     "mnem_engine_create": (mnem_status, [C.POINTER(mnem_model), C.POINTER(mnem_engine_options), C.POINTER(mnem_engine_plan), C.POINTER(C.POINTER(mnem_engine))]),
     "mnem_engine_destroy": (None, [C.POINTER(mnem_engine)]),

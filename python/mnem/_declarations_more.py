@@ -3,6 +3,39 @@ import ctypes as C
 
 from ._declarations import *  # noqa: F403
 
+MNEM_TYPE_F32 = 0
+MNEM_TYPE_F16 = 1
+MNEM_TYPE_Q4_0 = 2
+MNEM_TYPE_Q4_1 = 3
+MNEM_TYPE_Q5_0 = 6
+MNEM_TYPE_Q5_1 = 7
+MNEM_TYPE_Q8_0 = 8
+MNEM_TYPE_Q8_1 = 9
+MNEM_TYPE_Q2_K = 10
+MNEM_TYPE_Q3_K = 11
+MNEM_TYPE_Q4_K = 12
+MNEM_TYPE_Q5_K = 13
+MNEM_TYPE_Q6_K = 14
+MNEM_TYPE_Q8_K = 15
+MNEM_TYPE_IQ2_XXS = 16
+MNEM_TYPE_IQ2_XS = 17
+MNEM_TYPE_IQ3_XXS = 18
+MNEM_TYPE_IQ1_S = 19
+MNEM_TYPE_IQ4_NL = 20
+MNEM_TYPE_IQ3_S = 21
+MNEM_TYPE_IQ2_S = 22
+MNEM_TYPE_IQ4_XS = 23
+MNEM_TYPE_I8 = 24
+MNEM_TYPE_I16 = 25
+MNEM_TYPE_I32 = 26
+MNEM_TYPE_I64 = 27
+MNEM_TYPE_F64 = 28
+MNEM_TYPE_IQ1_M = 29
+MNEM_TYPE_BF16 = 30
+MNEM_TYPE_TQ1_0 = 34
+MNEM_TYPE_TQ2_0 = 35
+MNEM_TYPE_MXFP4 = 39
+MNEM_TYPE_A8 = 1000
 MNEM_PLACE_FEASIBLE = 0
 MNEM_PLACE_OPTIMAL = 1
 MNEM_PLACE_INFEASIBLE = 2
@@ -362,6 +395,7 @@ class mnem_distill(C.Structure):
         ("on", mnem_distill_on),
     ]
 
+mnem_type = C.c_int
 mnem_moments = C.c_int
 class mnem_optimizer_options(C.Structure):
     _fields_ = [

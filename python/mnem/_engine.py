@@ -23,7 +23,7 @@ def knob_of(knob):
     """(option, value) of a mnem_knob, or None."""
     name, value = _KNOBS.get(knob.kind), knob.value
     if name == "kv":
-        value = "q8_0" if value == D.MNEM_KV_Q8_0 else "f16"
+        value = lib.mnem_kv_text(value).decode()
     return name and (name, None if name == "model" else value)
 
 

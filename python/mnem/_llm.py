@@ -1,6 +1,7 @@
 """LLM: one model under the process's budget, and text from it.
 
 Everything that touches the library's objects runs in the LLM's worker thread (_worker.py)."""
+import ctypes as C
 import operator
 import os
 import queue
@@ -9,14 +10,21 @@ from . import _declarations as D
 from ._async import answer_of, pieces_of
 from ._budget import process
 from ._engine import Engine
-from ._library import size_parse
+from ._library import lib, size_parse
 from ._options import Options
 from ._tables import Ledger, Plan
 from ._worker import Worker
 
-_KV = {"f16": D.MNEM_KV_F16, "q8_0": D.MNEM_KV_Q8_0, "auto": D.MNEM_KV_AUTO, "f32": D.MNEM_KV_F32}
 _POOLING = {None: D.MNEM_POOLING_NONE, "mean": D.MNEM_POOLING_MEAN, "cls": D.MNEM_POOLING_CLS,
             "last": D.MNEM_POOLING_LAST}
+
+
+def _kv_choice(kv):
+    choice = C.c_int()
+    if lib.mnem_kv_parse(str(kv).encode(), C.byref(choice)) != D.MNEM_OK:
+        raise ValueError(f"mnem: kv is {kv!r}, expected f16, q8_0, q4_0, f32 or auto, or two of the first four "
+                         "such as q8_0:q4_0, keys first")
+    return choice.value
 
 
 def _adapters(lora):
@@ -55,8 +63,8 @@ class LLM:
     first LLM's memory is the budget of the process, Python included (default: 85 % of the memory that there
     is); a later LLM's is its share, and raises the budget if it is larger. ctx: tokens of context (default: as
     many as fit, up to 4096 and the model's). parallel: how many texts run together, each with a context of
-    its own. kv: the type of keys and values, "f16", "q8_0", "auto" or "f32". threads: default as many as
-    processors. chunk: tokens of a prompt that are computed at once (default: as many as fit well, up to 512).
+    its own. kv: the type of keys and values, "f16", "q8_0", "q4_0", "auto" or "f32", or one for each, such as
+    "q8_0:q4_0". threads: default as many as processors. chunk: tokens of a prompt that are computed at once (default: as many as fit well, up to 512).
     lora: an adapter that is applied, the path of a GGUF file, of a training run's folder or of one of
     PEFT's, or (path, scale), or a list of these. template: Jinja, instead of the model's chat template. load:
     False makes the plan alone, and the weights are read when they are first used.
@@ -68,9 +76,7 @@ class LLM:
                  template=None, load=True):
         self._worker = self._engine = None
         self.path = os.fspath(path)
-        if kv not in _KV:
-            raise ValueError(f"mnem: kv is {kv!r}, expected one of {', '.join(_KV)}")
-        options = D.mnem_engine_options(context=ctx, sequences=parallel, kv=_KV[kv], threads=threads,
+        options = D.mnem_engine_options(context=ctx, sequences=parallel, kv=_kv_choice(kv), threads=threads,
                                         chunk=chunk)
         given = size_parse(memory), options, template, _adapters(lora)
 

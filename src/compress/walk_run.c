@@ -80,7 +80,7 @@ static uint64_t lay_out(mnem__walker *w, uint8_t *base) {
 
 static mnem_status make_tables(mnem__walker *w) {
     const mnem_transformer *t = &w->map->shape;
-    w->kv = mnem__kv_layout_of(t, MNEM_TYPE_F16);
+    w->kv = mnem__kv_layout_for(t, MNEM_KV_F16);
     w->states.sequence_bytes =
         mnem__align_up((uint64_t)w->chunk * (uint64_t)t->embd * sizeof(float), 64);
     w->matrices_most = most_matrices(w);

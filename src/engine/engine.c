@@ -93,7 +93,7 @@ static void start_sequences(mnem_engine *e, const mnem__setup *setup) {
     const mnem__engine_tables *t = &e->tables;
     e->sequences = setup->sequences;
     for (int k = 0; k < MNEM__KV_KINDS; k++) {
-        e->pages[k] = (mnem__kv_pages){.layout = mnem__engine_kv(setup, e->choice.kv_type),
+        e->pages[k] = (mnem__kv_pages){.layout = mnem__engine_kv(setup, e->choice.kv),
                                        .page_bytes = t->kind[k].need.page_bytes,
                                        .count = t->kind[k].count,
                                        .free = t->kind[k].free_pages,

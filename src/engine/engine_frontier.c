@@ -9,7 +9,7 @@
 
 /* The plan was made of this choice. */
 static bool is_chosen(const mnem__choice *c, const mnem_engine_plan *plan) {
-    return c->context == plan->context && c->chunk == plan->chunk && c->kv_type == plan->kv_type &&
+    return c->context == plan->context && c->chunk == plan->chunk && c->kv == plan->kv &&
            c->resident == plan->matrices_resident && c->expert_slots == plan->expert_slots &&
            c->order == plan->residency_order && c->slots == plan->ring_slots &&
            c->slot_bytes == plan->ring_slot_bytes;
@@ -26,7 +26,7 @@ static mnem_engine_way describe(const mnem__search *search, const mnem__way *way
                                choice.chunk / mnem__way_pass_seconds(search, way, choice.chunk, 0),
                            .context = choice.context,
                            .chunk = choice.chunk,
-                           .kv_type = choice.kv_type,
+                           .kv = choice.kv,
                            .matrices_resident = choice.resident,
                            .bytes_streamed_per_pass = way->residency->streamed_bytes_body +
                                                       way->residency->streamed_bytes_head +

@@ -71,8 +71,9 @@ static mnem_status check_options(const mnem_engine_options *o) {
         return mnem__fail(MNEM_INVALID,
                           "engine: the number of threads is %d, but the team has %d; set 0 or %d",
                           o->threads, mnem_team_count(o->team), mnem_team_count(o->team));
-    if ((unsigned)o->kv > MNEM_KV_F32)
-        return mnem__fail(MNEM_INVALID, "engine: kv is %d, expected a constant of mnem_kv_choice",
+    if (!mnem_kv_is_valid(o->kv))
+        return mnem__fail(MNEM_INVALID,
+                          "engine: kv is %d, expected a constant of mnem_kv_choice or mnem_kv_pair",
                           (int)o->kv);
     return MNEM_OK;
 }
@@ -87,15 +88,18 @@ static mnem_status check_context(const mnem__transformer_map *map, int32_t conte
                       context, t->context);
 }
 
-/* Blocks of Q8_0 have 32 numbers, and none spans two heads. */
+/* Blocks of Q8_0 and Q4_0 have 32 numbers, and none spans two heads. */
 static mnem_status check_kv(const mnem__setup *setup) {
-    const mnem_kv_layout kv = mnem__engine_kv(setup, MNEM_TYPE_Q8_0);
-    if (setup->options->kv != MNEM_KV_Q8_0 || kv.kv_heads == 0 || mnem_kv_page_bytes(&kv))
-        return MNEM_OK;
+    const mnem_kv_choice asked = setup->options->kv;
+    const mnem_kv_layout kv = mnem__engine_kv(setup, asked);
+    const mnem_type_info *keys = mnem_type_get(mnem_kv_type(asked));
+    const mnem_type_info *values = mnem_type_get(mnem_kv_type(mnem_kv_values(asked)));
+    const mnem_type_info *blocks = keys->block_elements > 1 ? keys : values;
+    if (blocks->block_elements == 1 || kv.kv_heads == 0 || mnem_kv_page_bytes(&kv)) return MNEM_OK;
     return mnem__fail(MNEM_INVALID,
-                      "engine: a KV cache of type Q8_0 needs heads whose size is a multiple of 32, "
+                      "engine: a KV cache of type %s needs heads whose size is a multiple of 32, "
                       "but this model's heads have %d dimensions; use f16 or f32 for the KV cache",
-                      (int)kv.head_dim);
+                      blocks->name, (int)kv.head_dim);
 }
 
 void mnem__setup_draft(mnem__setup *setup, int32_t draft) {
@@ -216,17 +220,15 @@ void mnem__residency(const mnem__transformer_map *map, int32_t order, int32_t co
 
 /* ---- the parts ---- */
 
-mnem_kv_layout mnem__engine_kv(const mnem__setup *setup, mnem_type type) {
-    return mnem__kv_layout_of(&setup->map->shape, type);
+mnem_kv_layout mnem__engine_kv(const mnem__setup *setup, mnem_kv_choice kv) {
+    return mnem__kv_layout_for(&setup->map->shape, kv);
 }
 
-int mnem__engine_kv_types(const mnem__setup *setup, mnem_type types[2]) {
+int mnem__engine_kv_types(const mnem__setup *setup, mnem_kv_choice types[2]) {
     const mnem_kv_choice kv = setup->options->kv;
-    const mnem_kv_layout q8 = mnem__engine_kv(setup, MNEM_TYPE_Q8_0);
-    types[0] = kv == MNEM_KV_F32    ? MNEM_TYPE_F32
-               : kv == MNEM_KV_Q8_0 ? MNEM_TYPE_Q8_0
-                                    : MNEM_TYPE_F16;
-    types[1] = MNEM_TYPE_Q8_0;
+    const mnem_kv_layout q8 = mnem__engine_kv(setup, MNEM_KV_Q8_0);
+    types[0] = kv == MNEM_KV_AUTO ? MNEM_KV_F16 : kv;
+    types[1] = MNEM_KV_Q8_0;
     return kv == MNEM_KV_AUTO && mnem__kv_layout_fits(&setup->map->shape, &q8) ? 2 : 1;
 }
 
@@ -282,7 +284,7 @@ static mnem__transformer_graph_options graph_options(const mnem__setup *setup,
                                              .adapters = setup->adapters,
                                              .tokens = tokens,
                                              .workers = setup->threads,
-                                             .kv = mnem__engine_kv(setup, choice->kv_type),
+                                             .kv = mnem__engine_kv(setup, choice->kv),
                                              .context = choice->context,
                                              .guess_experts = true,
                                              .embedding_packed = mnem__embedding_packed(setup)};
@@ -311,7 +313,7 @@ mnem__choice mnem__engine_choice(const mnem_engine_plan *plan) {
                           .pages = plan->pages,
                           .states = plan->states,
                           .snapshots = plan->snapshots,
-                          .kv_type = plan->kv_type,
+                          .kv = plan->kv,
                           .resident = plan->matrices_resident,
                           .order = plan->residency_order,
                           .expert_slots = plan->expert_slots,
@@ -382,7 +384,7 @@ uint64_t mnem__engine_hidden_bytes(const mnem__setup *setup, int32_t chunk) {
 
 /* Pages of all kinds, and states. */
 static void measure_kept(const mnem__setup *setup, const mnem__choice *choice, uint64_t *bytes) {
-    const mnem_kv_layout kv = mnem__engine_kv(setup, choice->kv_type);
+    const mnem_kv_layout kv = mnem__engine_kv(setup, choice->kv);
     for (int k = 0; k < MNEM__KV_KINDS; k++) {
         const mnem__kv_need need = mnem__kv_need_of(&setup->map->shape, &kv, (mnem__kv_kind)k,
                                                     choice->context, choice->chunk);

@@ -33,7 +33,7 @@ typedef struct mnem__choice {
     int32_t states,
         snapshots; /* live states of all sequences, and kept states of earlier positions;
                                   0 where the model has none */
-    mnem_type kv_type;
+    mnem_kv_choice kv;
     int32_t resident, order; /* how many matrices, and their order: mnem__residency */
     int32_t expert_slots;    /* used where experts are not resident; 0: the least */
     int32_t slots;
@@ -83,9 +83,9 @@ typedef struct mnem__graph_pair {
 mnem_status mnem__graphs_build(const mnem__setup *setup, const mnem__choice *choice,
                                mnem__graph_pair *pair);
 void mnem__graphs_destroy(mnem__graph_pair *pair);
-mnem_kv_layout mnem__engine_kv(const mnem__setup *setup, mnem_type type);
+mnem_kv_layout mnem__engine_kv(const mnem__setup *setup, mnem_kv_choice kv);
 /* The types that options.kv allows, the best one first; returns their number. */
-int mnem__engine_kv_types(const mnem__setup *setup, mnem_type types[2]);
+int mnem__engine_kv_types(const mnem__setup *setup, mnem_kv_choice types[2]);
 /* The pages that all sequences share by the options: the least, and the most that are of use. */
 int32_t mnem__engine_pages(const mnem__setup *setup, int32_t context);
 int32_t mnem__engine_pages_most(const mnem__setup *setup, int32_t context);

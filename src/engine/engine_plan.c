@@ -177,7 +177,7 @@ static mnem__way fastest_of(planner *p, const mnem__way *way, int32_t sequences,
 
 /* Pages of a sequence that generates. */
 static int32_t pages_each(const planner *p, const mnem__way *way) {
-    const mnem_kv_layout kv = mnem__engine_kv(&p->setup, way->graphs->kv_type);
+    const mnem_kv_layout kv = mnem__engine_kv(&p->setup, way->graphs->kv);
     return mnem__kv_pages_for(&kv, mnem__min_i32(way->graphs->context, CONTEXT_SHARE));
 }
 
@@ -265,7 +265,7 @@ static void fill_parts(const planner *p, const mnem__way *way, mnem_engine_plan 
 }
 
 static void fill_pages(const planner *p, const mnem__choice *choice, mnem_engine_plan *plan) {
-    const mnem_kv_layout kv = mnem__engine_kv(&p->setup, choice->kv_type);
+    const mnem_kv_layout kv = mnem__engine_kv(&p->setup, choice->kv);
     plan->pages = choice->pages;
     plan->states = choice->states;
     plan->snapshots = choice->snapshots;
@@ -356,7 +356,7 @@ static void fill_plan(planner *p, const mnem__way *way, mnem_engine_plan *plan) 
     plan->logits_rows = p->setup.logits_rows;
     plan->draft = mnem__min_i32(p->setup.draft, choice.chunk - 1);
     plan->sequences = p->setup.sequences;
-    plan->kv_type = choice.kv_type;
+    plan->kv = choice.kv;
     fill_pages(p, &choice, plan);
     plan->residency_order = choice.order;
     plan->ring_slots = choice.slots;

@@ -212,33 +212,33 @@ void mnem__search_fini(mnem__search *search) {
     search->rings = NULL;
 }
 
-static mnem_status add_graphs(mnem__search *search, int32_t context, mnem_type kv_type,
+static mnem_status add_graphs(mnem__search *search, int32_t context, mnem_kv_choice kv,
                               int32_t chunk) {
     mnem__graph_pair pair;
-    const mnem__choice choice = {.context = context, .chunk = chunk, .kv_type = kv_type};
+    const mnem__choice choice = {.context = context, .chunk = chunk, .kv = kv};
     if (search->graph_count == GRAPH_POINTS_MAX) return MNEM_OK;
     MNEM__TRY(mnem__graphs_build(search->setup, &choice, &pair));
     search->graphs[search->graph_count++] =
         (mnem__graph_point){.context = context,
                             .chunk = chunk,
                             .pages = mnem__engine_pages(search->setup, context),
-                            .kv_type = kv_type,
+                            .kv = kv,
                             .body = pair.body_sizes,
                             .head = pair.head_sizes};
     mnem__graphs_destroy(&pair);
     return MNEM_OK;
 }
 
-static mnem_status add_chunks(mnem__search *search, int32_t context, mnem_type kv_type) {
+static mnem_status add_chunks(mnem__search *search, int32_t context, mnem_kv_choice kv) {
     int32_t chunk = search->setup->options->chunk;
     if (search->setup->map->shape.encoder) /* a text is one pass */
-        return add_graphs(search, context, kv_type, context);
-    if (chunk) return add_graphs(search, context, kv_type, chunk < context ? chunk : context);
+        return add_graphs(search, context, kv, context);
+    if (chunk) return add_graphs(search, context, kv, chunk < context ? chunk : context);
     mnem_status status = MNEM_OK;
     const int32_t least = mnem__min_i32(1 + search->setup->draft, context);
     for (chunk = mnem__chunk_most(context); chunk > least && status == MNEM_OK; chunk /= 2)
-        status = add_graphs(search, context, kv_type, chunk);
-    return status == MNEM_OK ? add_graphs(search, context, kv_type, least) : status;
+        status = add_graphs(search, context, kv, chunk);
+    return status == MNEM_OK ? add_graphs(search, context, kv, least) : status;
 }
 
 void mnem__search_reference(mnem__search *search, int32_t context) {
@@ -248,7 +248,7 @@ void mnem__search_reference(mnem__search *search, int32_t context) {
 }
 
 mnem_status mnem__search_context(mnem__search *search, int32_t context) {
-    mnem_type types[2];
+    mnem_kv_choice types[2];
     for (int32_t i = 0; i < search->graph_count; i++)
         if (search->graphs[i].context == context) return MNEM_OK;
     if (search->reference_prompt == 0) mnem__search_reference(search, context);
@@ -265,7 +265,7 @@ mnem__choice mnem__way_choice(const mnem__way *way) {
                           .pages = way->pages,
                           .states = way->states,
                           .snapshots = way->snapshots,
-                          .kv_type = way->graphs->kv_type,
+                          .kv = way->graphs->kv,
                           .resident = way->residency->resident,
                           .order = way->residency->order,
                           .expert_slots = way->residency->expert_slots,

@@ -10,7 +10,7 @@
 typedef struct mnem__graph_point {
     int32_t context, chunk;
     int32_t pages; /* the least that the options allow */
-    mnem_type kv_type;
+    mnem_kv_choice kv;
     mnem_graph_sizes body, head;
 } mnem__graph_point;
 

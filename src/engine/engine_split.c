@@ -63,7 +63,7 @@ static uint64_t positions_bytes(const splitter *s) {
 
 static uint64_t row_bytes(const splitter *s, const mnem__choice *choice, int32_t row) {
     const mnem_transformer *t = &s->setup.map->shape;
-    const mnem_kv_layout kv = mnem__engine_kv(&s->setup, choice->kv_type);
+    const mnem_kv_layout kv = mnem__engine_kv(&s->setup, choice->kv);
     const mnem__kept kept = mnem__kept_of(t, &kv, row);
     const mnem__kv_need need = mnem__kv_need_of(t, &kv, kept.pages, choice->context, choice->chunk);
     const mnem__choice shared = {.pages = mnem__engine_pages(&s->setup, choice->context),
@@ -140,11 +140,11 @@ static mnem_status try_chunks(splitter *s, mnem__choice *choice, int32_t least) 
 }
 
 static mnem_status try_types(splitter *s, mnem__choice *choice, int32_t least) {
-    mnem_type types[2];
+    mnem_kv_choice types[2];
     mnem_status status = MNEM_OVER_BUDGET;
     const int count = mnem__engine_kv_types(&s->setup, types);
     for (int i = 0; i < count && status == MNEM_OVER_BUDGET; i++) {
-        choice->kv_type = types[i];
+        choice->kv = types[i];
         status = try_chunks(s, choice, least);
     }
     return status;
@@ -225,7 +225,7 @@ static mnem_status split_layers(splitter *s, mnem_engine_split *split) {
     if (status != MNEM_OK) return status;
     *split = (mnem_engine_split){.context = choice.context,
                                  .chunk = choice.chunk,
-                                 .kv_type = choice.kv_type,
+                                 .kv = choice.kv,
                                  .room_bytes = s->result.room_bytes};
     for (int32_t i = 0; i < s->count; i++) fill_device(s, &s->parts[i], &s->devices[i]);
     return MNEM_OK;

@@ -8,7 +8,7 @@
 static void lay_out_kind(const mnem__setup *setup, const mnem__choice *choice, int kind,
                          uint8_t *base, uint64_t *at, mnem__engine_tables *t) {
     const mnem_transformer *shape = &setup->map->shape;
-    const mnem_kv_layout kv = mnem__engine_kv(setup, choice->kv_type);
+    const mnem_kv_layout kv = mnem__engine_kv(setup, choice->kv);
     const mnem__kv_need need =
         mnem__kv_need_of(shape, &kv, (mnem__kv_kind)kind, choice->context, choice->chunk);
     const uint64_t sequences = (uint64_t)setup->sequences;
@@ -44,7 +44,7 @@ static void lay_out_snapshots(const mnem__setup *setup, const mnem__choice *choi
 
 uint64_t mnem__engine_tables_lay_out(const mnem__setup *setup, const mnem__choice *choice,
                                      uint8_t *base, mnem__engine_tables *tables) {
-    const mnem_kv_layout kv = mnem__engine_kv(setup, choice->kv_type);
+    const mnem_kv_layout kv = mnem__engine_kv(setup, choice->kv);
     const uint64_t each = (uint64_t)mnem__kv_pages_for(&kv, choice->context);
     const uint64_t chunk = (uint64_t)choice->chunk;
     const uint64_t kept = (uint64_t)mnem__kept_rows(&setup->map->shape);

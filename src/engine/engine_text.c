@@ -90,7 +90,7 @@ void mnem__engine_change(const mnem__search *search, const mnem__way *from, cons
     else if (read != streamed(from))
         add(out, n, "%s from disk for every token", mnem_size_format(read, size, sizeof size));
     if (b.context != a.context) add(out, n, "context %d", b.context);
-    if (b.kv_type != a.kv_type) add(out, n, "%s KV", mnem_type_get(b.kv_type)->name);
+    if (b.kv != a.kv) add(out, n, "%s KV", mnem_type_get(mnem_kv_type(b.kv))->name);
     if (b.chunk != a.chunk) add(out, n, "chunks of %d", b.chunk);
     if (b.embedding_packed != a.embedding_packed)
         add(out, n, "embedding rows %s", b.embedding_packed ? "in memory" : "from disk");

@@ -179,7 +179,7 @@ static void pages_of_an_encoder_are_those_of_one_layer(void **state) {
     const mnem_engine_options o = {.context = 256, .sequences = MANY, .kv = MNEM_KV_F16};
     engine_case_open(&c, path_of("bert"), 0, &o);
     must(mnem_model_transformer(c.model, &t));
-    const mnem_kv_layout kv = {MNEM_TYPE_F16, t.kv_heads, t.head_dim, 64, 0};
+    const mnem_kv_layout kv = {MNEM_TYPE_F16, t.kv_heads, t.head_dim, 64, .value_dim = 0};
     assert_int_equal(bytes_of(&c.plan, "pages"), MANY * PAGES * mnem_kv_page_bytes(&kv));
     assert_int_equal(bytes_of(&c.plan, "logits"), 0);
     assert_int_equal(c.plan.chunk, 256);

@@ -267,7 +267,7 @@ static void bytes_of_what_is_resident_are_those_that_measuring_finds(void **stat
 
 /* A KV cache in blocks of 32 numbers: only of heads that are whole blocks. The refusal says so, and
  * names no operator. */
-static void q8_0_is_refused_for_heads_of_other_sizes(void **state) {
+static void blocks_are_refused_for_heads_of_other_sizes(void **state) {
     static const char *const families[] = {STORED_FAMILIES};
     int fit = 0, refused = 0;
     (void)state;
@@ -281,8 +281,8 @@ static void q8_0_is_refused_for_heads_of_other_sizes(void **state) {
         assert_int_equal(mnem_ledger_create(NULL, &ledger), MNEM_OK);
         assert_int_equal(mnem_model_open(path, &model), MNEM_OK);
         assert_int_equal(mnem_model_transformer(model, &t), MNEM_OK);
-        const mnem_kv_layout kv = mnem__kv_layout_of(&t, MNEM_TYPE_F16);
-        const mnem_engine_options o = {.ledger = ledger, .kv = MNEM_KV_Q8_0};
+        const mnem_kv_layout kv = mnem__kv_layout_for(&t, MNEM_KV_F16);
+        const mnem_engine_options o = {.ledger = ledger, .kv = i % 2 ? MNEM_KV_Q8_0 : MNEM_KV_Q4_0};
         const bool whole = kv.kv_heads == 0 || kv.head_dim % 32 == 0;
         assert_int_equal(mnem_engine_plan_make(model, &o, &plan), whole ? MNEM_OK : MNEM_INVALID);
         snprintf(size, sizeof size, "heads have %d dimensions", (int)kv.head_dim);
@@ -320,12 +320,12 @@ static uint64_t scheduler_bytes(void *context, int32_t tokens) {
 
 static void knobs_change_the_parts_that_the_list_says(void **state) {
     static const char *const families[] = {STORED_FAMILIES};
-    static const mnem__choice base = {.context = 1000, .chunk = 32, .kv_type = MNEM_TYPE_F16};
+    static const mnem__choice base = {.context = 1000, .chunk = 32, .kv = MNEM_KV_F16};
     mnem__choice other[3] = {base, base, base};
     knob_case knobs[3] = {
         {.knob = MNEM_KNOB_CHUNK}, {.knob = MNEM_KNOB_KV}, {.knob = MNEM_KNOB_CONTEXT}};
     other[0].chunk = 16;
-    other[1].kv_type = MNEM_TYPE_F32;
+    other[1].kv = MNEM_KV_F32;
     other[2].context = 96;
     (void)state;
     for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
@@ -354,7 +354,7 @@ static void knobs_change_the_parts_that_the_list_says(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(q8_0_is_refused_for_heads_of_other_sizes),
+        cmocka_unit_test(blocks_are_refused_for_heads_of_other_sizes),
         cmocka_unit_test(the_plan_is_the_ledger_to_the_byte),
         cmocka_unit_test(larger_budgets_are_never_slower_and_smaller_ones_never_higher),
         cmocka_unit_test(the_knob_of_a_refusal_really_fits),

@@ -184,7 +184,7 @@ static void a_page_has_keys_values_and_columns(void **state) {
     assert_int_equal(mnem_model_transformer(c.model, &t), MNEM_OK);
     for (unsigned i = 0; i < c.plan.lines; i++)
         if (strcmp(c.plan.line[i].tag, "pages") == 0) bytes = c.plan.line[i].bytes;
-    const mnem_kv_layout kv = {MNEM_TYPE_F16, t.kv_heads, t.head_dim, PAGE, 0};
+    const mnem_kv_layout kv = {MNEM_TYPE_F16, t.kv_heads, t.head_dim, PAGE, .value_dim = 0};
     const uint64_t page = mnem_kv_page_bytes(&kv) + 2 * mnem_conv_page_bytes(t.embd, 3);
     assert_int_equal(mnem_conv_page_bytes(t.embd, 3), 2 * (uint64_t)t.embd * sizeof(float));
     assert_int_equal(bytes, (MANY * CONTEXT / PAGE * page + 4095) / 4096 * 4096);

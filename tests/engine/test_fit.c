@@ -42,6 +42,7 @@ static const mnem_engine_options variants[] = {
     {.context = 512, .chunk = 48, .page_cache = true, .threads = 2, .profile = &profiles[2]},
     {.context = 700, .kv = MNEM_KV_Q8_0, .threads = 4, .logits_rows = 7},
     {.context = 2048, .chunk = 300, .kv = MNEM_KV_F16, .threads = 1},
+    {.context = 900, .kv = MNEM_KV_Q4_0, .threads = 2},
     {.chunk = 5, .page_cache = true, .threads = 2},
 };
 enum { VARIANTS = sizeof variants / sizeof variants[0] };
@@ -191,7 +192,8 @@ static void every_plan_of_the_grid_is_what_its_session_takes(void **state) {
     for (int model = 0; model < MODELS; model++)
         for (int variant = 0; variant < VARIANTS; variant++) {
             mnem_engine_options o = variants[variant];
-            if (model == 0 && o.kv == MNEM_KV_Q8_0) continue; /* heads too small for it */
+            if (model == 0 && (o.kv == MNEM_KV_Q8_0 || o.kv == MNEM_KV_Q4_0))
+                continue; /* heads too small for it */
             if ((model + variant) % 3 == 0) o.device = null_device;
             check(model, &o);
         }

@@ -108,14 +108,45 @@ static void the_plain_kernels_give_the_same_bits_while_streaming(void **state) {
     assert_memory_equal(resident, streamed, sizeof resident);
 }
 
-static void q8_0_pages_give_the_same_bits_for_any_chunk(void **state) {
-    (void)state;
+/* Its heads are whole blocks of 32 numbers, three of them: no power of two. */
+static const char *blocks_model(void) {
+    const char *path = kit_path("blocks.gguf");
+    if (access(path, F_OK) == 0) return path;
+    char arguments[160];
+    snprintf(arguments, sizeof arguments,
+             "--embd 288 --layers 2 --heads 3 --kv-heads 1 --head-dim 96 --ff 768 --vocab %d "
+             "--context 256 --tied --type Q8_0",
+             SMALL_VOCAB);
+    make_model(path, arguments);
+    return path;
+}
+
+static void check_kv_bits(const char *path, mnem_kv_choice kv) {
     static float first[2 * VOCAB], other[2 * VOCAB];
-    mnem_engine_options o = {.context = 256, .kv = MNEM_KV_Q8_0};
-    logits_of(MODEL_Q8_0, 0, &o, first, NULL);
+    mnem_engine_options o = {.context = 256, .kv = kv, .threads = 1};
+    mnem_engine_plan plan;
+    logits_of(path, 0, &o, first, NULL);
     o.chunk = 13;
-    logits_of(MODEL_Q8_0, 0, &o, other, NULL);
+    o.threads = 3;
+    logits_of(path, 0, &o, other, NULL);
     assert_memory_equal(first, other, sizeof first);
+    o.chunk = 0;
+    logits_of(path, session_case_least(path, &o), &o, other, &plan);
+    assert_true(plan.streamed && plan.kv == kv);
+    assert_memory_equal(first, other, sizeof first);
+    mnem__cpu_level_set(MNEM__CPU_PLAIN);
+    logits_of(path, 0, &o, other, NULL);
+    mnem__cpu_level_set(MNEM__CPU_BEST);
+    assert_memory_equal(first, other, sizeof first);
+}
+
+static void quantized_pages_give_the_same_bits_for_any_memory_chunk_and_level(void **state) {
+    (void)state;
+    static const mnem_kv_choice types[] = {MNEM_KV_Q8_0, MNEM_KV_Q4_0, MNEM_KV_Q4_0_UNROTATED,
+                                           MNEM_KV_F16};
+    enum { TYPES = sizeof types / sizeof *types };
+    for (int i = 0; i < TYPES * TYPES; i += TYPE_STEP)
+        check_kv_bits(blocks_model(), mnem_kv_pair(types[i % TYPES], types[i / TYPES]));
 }
 
 /* ---- teams that change all the time ---- */
@@ -303,7 +334,7 @@ int main(void) {
         cmocka_unit_test(streaming_does_not_change_a_bit),
         cmocka_unit_test(the_plain_kernels_give_the_same_bits_while_streaming),
         cmocka_unit_test(teams_that_change_do_not_change_a_bit),
-        cmocka_unit_test(q8_0_pages_give_the_same_bits_for_any_chunk),
+        cmocka_unit_test(quantized_pages_give_the_same_bits_for_any_memory_chunk_and_level),
         cmocka_unit_test(sparse_weights_give_the_bits_of_dense_ones),
         cmocka_unit_test(streamed_weights_are_packed_as_resident_ones),
         cmocka_unit_test(the_plan_knows_what_2_4_gains),

@@ -30,7 +30,7 @@ static uint64_t planned(const mnem_engine_plan *plan, const char *tag) {
 static uint64_t page_bytes(const mnem_model *model) {
     mnem_transformer t;
     must(mnem_model_transformer(model, &t));
-    const mnem_kv_layout layout = {MNEM_TYPE_F32, t.kv_heads, t.head_dim, 64, 0};
+    const mnem_kv_layout layout = {MNEM_TYPE_F32, t.kv_heads, t.head_dim, 64, .value_dim = 0};
     return mnem_kv_page_bytes(&layout);
 }
 

@@ -361,8 +361,8 @@ class Subjects(Shapes):
         again.close()
 
     def test_parameters_are_honoured_or_refused(self):
-        for given in (dict(rope_freq_base=10.0), dict(kv_overrides={"a": 1}), dict(type_k=2),
-                      dict(yarn_orig_ctx=4), dict(type_k=8)):
+        for given in (dict(rope_freq_base=10.0), dict(kv_overrides={"a": 1}), dict(type_k=3),
+                      dict(yarn_orig_ctx=4), dict(type_v=6)):
             with self.subTest(given), self.assertRaisesRegex(NotImplementedError, next(iter(given))):
                 open_llama(**given)
         with open_llama_closed(n_gpu_layers=-1, use_mmap=False, n_threads=2, n_batch=64, flash_attn=True,

@@ -53,7 +53,7 @@ def model_bytes(lines):
 
 def engine(draw):
     """Options of LLM, and the same of the command."""
-    ctx, kv, threads = draw.choice([128, 300, 1024, 4096]), draw.choice(["f16", "q8_0", "f32", "auto"]), (
+    ctx, kv, threads = draw.choice([128, 300, 1024, 4096]), draw.choice(["f16", "q8_0", "q4_0", "f32", "auto", "q8_0:q4_0"]), (
         draw.choice([1, 2, 4]))
     return dict(ctx=ctx, kv=kv, threads=threads), ["--ctx", ctx, "--kv", kv, "--threads", threads]
 

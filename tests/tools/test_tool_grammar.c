@@ -37,10 +37,10 @@ static void an_answer_is_what_the_grammar_admits_and_ends_with_it(void **state) 
 }
 
 static void a_schemas_answer_is_json_that_it_admits(void **state) {
-    static const char *const kv[] = {"f16", "q8_0", "f32"};
+    static const char *const kv[] = {"f16", "q8_0", "f32", "q4_0", "q8_0:q4_0"};
     (void)state;
     const char *schema = tool_file("person.json", PERSON);
-    for (int i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof kv / sizeof *kv; i++) {
         const tool_result r = RUN("run", "-p", PROMPT, "--json-schema", schema, "-q", "--seed", "3",
                                   "--temp", "1.5", "--kv", kv[i]);
         assert_int_equal(r.code, 0);

@@ -87,7 +87,7 @@ static void add_kv(const tool_stage *stage, advices *all) {
     const mnem_engine_plan *p = &stage->plan;
     mnem_engine_options o = stage->options;
     mnem_engine_plan with;
-    if (p->kv_type == MNEM_TYPE_Q8_0 || stage->options.comm) return;
+    if ((p->kv != MNEM_KV_F16 && p->kv != MNEM_KV_F32) || stage->options.comm) return;
     o.kv = MNEM_KV_Q8_0;
     o.context = p->context;
     if (mnem_engine_plan_make(stage->model, &o, &with) != MNEM_OK) return;

@@ -68,11 +68,13 @@ const tool_option tool_shape_options[] = {
 
 const tool_option tool_pass_options[] = {
     TOOL_GROUP(tool_threads_options, AT(threads)),
-    {"kv", 0, "TYPE", TOOL_VALUE_CHOICE, AT(kv), .choices = "f16 q8_0 auto f32",
+    {"kv", 0, "TYPE", TOOL_VALUE_KV, AT(kv), .choices = "f16 q8_0 q4_0 auto f32 q4_0-unrotated",
      .also = "kv-type cache-type-k cache-type-v ctk ctv",
      .help =
-         "data type of the KV cache: f16, q8_0 (half the bytes), f32, or auto: q8_0 if a longer "
-         "context or a faster run then fits in the budget, else f16 (default: f16)"},
+         "data type of the KV cache: f16, q8_0 (half the bytes), q4_0 (a quarter; rows are rotated "
+         "first, which costs less quality than q4_0-unrotated), f32, or auto: q8_0 if a longer "
+         "context or a faster run then fits in the budget, else f16; or one for keys and one for "
+         "values, such as q8_0:q4_0 (default: f16)"},
     {"chunk", 0, "N", TOOL_VALUE_COUNT, AT(chunk), .least = 1, .most = INT32_MAX,
      .also = "ubatch-size ub",
      .help = "number of prompt tokens per forward pass (default: chosen by the plan, at most 512)"},

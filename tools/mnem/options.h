@@ -37,6 +37,7 @@ typedef enum tool_value {
     TOOL_VALUE_REAL,   /* double within [least, most] */
     TOOL_VALUE_FLOAT,  /* float within [least, most] */
     TOOL_VALUE_CHOICE, /* int32_t: the index of a word of choices */
+    TOOL_VALUE_KV,     /* int32_t: a mnem_kv_choice */
     TOOL_VALUE_NAME,   /* const char *: a word of choices, in any case */
     TOOL_VALUE_LIST,   /* tool_texts: the option may be given up to `most` times */
 } tool_value;

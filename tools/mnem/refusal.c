@@ -34,7 +34,7 @@ static void knob_words(mnem_knob knob, char text[WORDS]) {
     switch (knob.kind) {
     case MNEM_KNOB_CHUNK: snprintf(text, WORDS, "--chunk %lld would fit", value); break;
     case MNEM_KNOB_KV:
-        snprintf(text, WORDS, "--kv %s would fit", value == MNEM_KV_Q8_0 ? "q8_0" : "f16");
+        snprintf(text, WORDS, "--kv %s would fit", mnem_kv_text((mnem_kv_choice)value));
         break;
     case MNEM_KNOB_CONTEXT: snprintf(text, WORDS, "--ctx %lld would fit", value); break;
     case MNEM_KNOB_DRAFT:

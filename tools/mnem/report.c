@@ -25,19 +25,23 @@ const char *tool_main_type(const mnem_model *model) {
     return mnem_type_get(most)->name;
 }
 
-const char *tool_kv_text(mnem_type type) {
-    return type == MNEM_TYPE_Q8_0 ? "q8_0" : type == MNEM_TYPE_F32 ? "f32" : "f16";
-}
-
 /* ---- the plan ---- */
+
+static const char *rotated_text(mnem_kv_choice kv) {
+    const bool keys = mnem_kv_keys(kv) == MNEM_KV_Q4_0, values = mnem_kv_values(kv) == MNEM_KV_Q4_0;
+    return keys && values ? ", keys and values rotated"
+           : keys         ? ", keys rotated"
+           : values       ? ", values rotated"
+                          : "";
+}
 
 /* What was chosen, in words for who sees them for the first time. */
 static void plan_choice(FILE *file, const mnem_engine_plan *p) {
     char text[256], slot[TOOL_TEXT];
     snprintf(text, sizeof text,
-             "context of %d token%s, KV cache in %s; %d prompt token%s at once; %d thread%s",
-             p->context, tool_s((uint64_t)p->context), tool_kv_text(p->kv_type), p->chunk,
-             tool_s((uint64_t)p->chunk), p->threads, tool_s((uint64_t)p->threads));
+             "context of %d token%s, KV cache in %s%s; %d prompt token%s at once; %d thread%s",
+             p->context, tool_s((uint64_t)p->context), mnem_kv_text(p->kv), rotated_text(p->kv),
+             p->chunk, tool_s((uint64_t)p->chunk), p->threads, tool_s((uint64_t)p->threads));
     tool_wrap(file, "  chosen   ", text);
     if (p->bytes_streamed_per_pass == p->expert_bytes_per_token) return;
     const bool all = p->layers_resident == p->layers, none = p->layers_resident == 0;
@@ -214,7 +218,7 @@ json_t *tool_report_plan_json(const mnem_engine_plan *p, const tool_stage *stage
         json_pack("{s:o?, s:I, s:I, s:b, s:o, s:i, s:s, s:i, s:i, s:b}", "model",
                   json_string(m.path), "peak_bytes", (json_int_t)bytes.peak_bytes, "budget_bytes",
                   (json_int_t)p->budget_bytes, "budget_chosen", stage->budget_chosen, "lines",
-                  tool_bytes_json(&bytes), "context", p->context, "kv", tool_kv_text(p->kv_type),
+                  tool_bytes_json(&bytes), "context", p->context, "kv", mnem_kv_text(p->kv),
                   "chunk", p->chunk, "threads", p->threads, "streamed", p->streamed);
     json_t *more = json_pack(
         "{s:i, s:i, s:i, s:I, s:i, s:i, s:I, s:I, s:i, s:I, s:I, s:i, s:i, s:f, s:I, s:i, s:I, "

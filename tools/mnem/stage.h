@@ -122,7 +122,6 @@ mnem_status tool_stage_verify(tool_stage *stage, const int32_t *ids, int32_t n,
                               mnem_on_choice *on_choice, void *context, int32_t *accepted);
 
 /* ---- the tables (report.c) ---- */
-const char *tool_kv_text(mnem_type type); /* as a word of --kv */
 /* The name of the type of most of the model's bytes. */
 const char *tool_main_type(const mnem_model *model);
 void tool_report_model(FILE *file, const tool_stage *stage);

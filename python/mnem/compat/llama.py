@@ -34,17 +34,18 @@ _FIXED = {"kv_overrides": (None,), "rope_scaling_type": (None, names.LLAMA_ROPE_
           "rope_freq_scale": (None, 0, 1.0), "yarn_ext_factor": (None, -1.0), "yarn_attn_factor": (None, 1.0),
           "yarn_beta_fast": (None, 32.0), "yarn_beta_slow": (None, 1.0), "yarn_orig_ctx": (None, 0),
           "lora_base": (None,)}
-_KV = {None: "f16", names.GGML_TYPE_F16: "f16", names.GGML_TYPE_F32: "f32", names.GGML_TYPE_Q8_0: "q8_0"}
+_KV = {None: "f16", names.GGML_TYPE_F16: "f16", names.GGML_TYPE_F32: "f32", names.GGML_TYPE_Q8_0: "q8_0",
+       names.GGML_TYPE_Q4_0: "q4_0"}
 _POOLING = {names.LLAMA_POOLING_TYPE_MEAN: D.MNEM_POOLING_MEAN, names.LLAMA_POOLING_TYPE_CLS:
             D.MNEM_POOLING_CLS, names.LLAMA_POOLING_TYPE_LAST: D.MNEM_POOLING_LAST}
 
 
 def _kv_of(type_k, type_v):
     key, value = _KV.get(type_k), _KV.get(type_v)
-    if key is None or key != value:
+    if key is None or value is None:
         raise NotImplementedError(f"mnem.compat: type_k is {type_k} and type_v is {type_v}: supported are "
-                                  "F16 (1), Q8_0 (8) and F32 (0), the same for both")
-    return key
+                                  "F16 (1), Q8_0 (8), Q4_0 (2) and F32 (0)")
+    return key if key == value else f"{key}:{value}"
 
 
 class LlamaState:

@@ -22,10 +22,25 @@ int32_t mnem__kept_row(const mnem_transformer *t, int32_t index) {
     return t->part_begin + (index < layers ? index : t->layers + index - layers);
 }
 
-int32_t mnem__kept_values(const mnem_transformer *t, mnem_type type) {
+/* The width of values in pages of this type; 0: that of keys. */
+static int32_t kept_values(const mnem_transformer *t, mnem_type type) {
     const int32_t width = t->latent ? t->latent : t->value_dim;
-    const int32_t block = type == MNEM_TYPE_Q8_0 ? 32 : 8;
+    const int32_t block = mnem_type_get(type)->block_elements > 1 ? 32 : 8;
     return width < t->head_dim && width % block == 0 ? width : 0;
+}
+
+mnem_kv_layout mnem__kv_layout_for(const mnem_transformer *t, mnem_kv_choice kv) {
+    const mnem_kv_choice keys = mnem_kv_keys(kv), values = mnem_kv_values(kv);
+    mnem_kv_layout layout = {.type = mnem_kv_type(keys),
+                             .kv_heads = t->kv_heads,
+                             .head_dim = t->head_dim,
+                             .page_tokens = MNEM__PAGE_TOKENS,
+                             .value_dim = kept_values(t, mnem_kv_type(values)),
+                             .apart = mnem_kv_type(values) != mnem_kv_type(keys),
+                             .keys_rotated = keys == MNEM_KV_Q4_0,
+                             .values_rotated = values == MNEM_KV_Q4_0};
+    if (layout.apart) layout.value_type = mnem_kv_type(values);
+    return layout;
 }
 
 mnem_kv_layout mnem__kv_layout_of_layer(const mnem_transformer *t, const mnem_kv_layout *layout,

@@ -31,6 +31,7 @@
 #ifndef MNEM_SRC_ENGINE_PAGES_KEPT_H
 #define MNEM_SRC_ENGINE_PAGES_KEPT_H
 
+#include "mnem/kv_types.h"
 #include "mnem/model.h"
 #include "mnem/ops.h"
 
@@ -82,17 +83,9 @@ mnem__kv_need mnem__kv_need_of(const mnem_transformer *transformer, const mnem_k
                                mnem__kv_kind kind, int32_t context, int32_t chunk);
 
 enum { MNEM__PAGE_TOKENS = 64 };
-/* The width of values in pages of this type; 0: that of keys, which is also used for values whose
- * own width is not a multiple of the type's block. */
-int32_t mnem__kept_values(const mnem_transformer *transformer, mnem_type type);
-/* The layout of a model's keys and values in this type. */
-static inline mnem_kv_layout mnem__kv_layout_of(const mnem_transformer *t, mnem_type type) {
-    return (mnem_kv_layout){.type = type,
-                            .kv_heads = t->kv_heads,
-                            .head_dim = t->head_dim,
-                            .page_tokens = MNEM__PAGE_TOKENS,
-                            .value_dim = mnem__kept_values(t, type)};
-}
+/* The layout of a model's keys and values in these types. Values that are narrower than keys are
+ * kept as wide as keys if their own width is not a multiple of their type's block. */
+mnem_kv_layout mnem__kv_layout_for(const mnem_transformer *transformer, mnem_kv_choice kv);
 /* The layout of one layer, where layers differ. */
 mnem_kv_layout mnem__kv_layout_of_layer(const mnem_transformer *transformer,
                                         const mnem_kv_layout *layout, int32_t layer);

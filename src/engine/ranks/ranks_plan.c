@@ -30,7 +30,7 @@ enum { CHUNK_RANKS = 64 };
 /* What each rank tells of its plan. */
 typedef struct answer {
     int32_t status, streamed;
-    int32_t context, chunk, kv_type, pages, states, snapshots;
+    int32_t context, chunk, kv, pages, states, snapshots;
     uint64_t needed_bytes, budget_bytes;
     double prompt, generate; /* tokens a second of its part; 0: not known */
     double together;         /* seconds of its part of a step of those that run together */
@@ -224,7 +224,7 @@ static mnem_status plan_part(ranks *x, mnem_engine_plan *plan) {
                      .streamed = plan->streamed,
                      .context = plan->context,
                      .chunk = plan->chunk,
-                     .kv_type = (int32_t)plan->kv_type,
+                     .kv = (int32_t)plan->kv,
                      .pages = plan->pages,
                      .states = plan->states,
                      .snapshots = plan->snapshots,
@@ -266,7 +266,7 @@ static bool costs_nothing(const ranks *x) {
         const int32_t chunk = x->options.chunk ? x->options.chunk : CHUNK_RANKS;
         free = free && a->status == MNEM_OK && !a->streamed && a->context >= context_most(x) &&
                a->chunk >= mnem__min_i32(chunk, a->context) &&
-               (x->options.kv != MNEM_KV_AUTO || a->kv_type == MNEM_TYPE_F16);
+               (x->options.kv != MNEM_KV_AUTO || a->kv == (int32_t)MNEM_KV_F16);
     }
     return free;
 }
@@ -336,7 +336,7 @@ static void settle(ranks *x, const mnem_engine_plan *plan) {
         o->states = mnem__min_i32(o->states, a->states);
         if (a->states > 0) o->snapshots = mnem__min_i32(o->snapshots, a->snapshots);
         streamed = streamed || a->streamed;
-        q8 = q8 || a->kv_type == MNEM_TYPE_Q8_0;
+        q8 = q8 || a->kv == (int32_t)MNEM_KV_Q8_0;
     }
     if (open && !streamed && o->cut == MNEM_CUT_LAYERS)
         o->chunk = mnem__min_i32(o->chunk, CHUNK_RANKS);

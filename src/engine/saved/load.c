@@ -77,7 +77,7 @@ static mnem_status check_engine(const mnem_engine *e, const float *scales,
         return mnem__fail(MNEM_INVALID,
                           "saved sequence: the KV cache of the file has another type than the "
                           "engine's, %s; use the type with which it was saved",
-                          mnem_type_get(e->choice.kv_type)->name);
+                          mnem_kv_text(e->choice.kv));
     if (h->page_tokens != own.page_tokens || h->states != own.states ||
         memcmp(h->page_bytes, own.page_bytes, sizeof own.page_bytes))
         return mnem__fail(

@@ -13,6 +13,13 @@
 #include "base/file/file_bytes.h"
 #include "base/minmax.h"
 
+/* The types of a page's keys and values: the number of the type, for those that first versions had,
+ * else that of the choice beyond all types. */
+static int32_t kv_number(mnem_kv_choice kv) {
+    const bool first = kv == MNEM_KV_F16 || kv == MNEM_KV_Q8_0 || kv == MNEM_KV_F32;
+    return first ? (int32_t)mnem_kv_type(kv) : (int32_t)kv + (1 << 20);
+}
+
 mnem__saved_header mnem__saved_header_of(const mnem_engine *e, int32_t from, int32_t length,
                                          int32_t first_window) {
     mnem__saved_header h = {.magic = MNEM__SAVED_MAGIC,
@@ -21,7 +28,7 @@ mnem__saved_header mnem__saved_header_of(const mnem_engine *e, int32_t from, int
                             .ready = length,
                             .first_window = first_window,
                             .page_tokens = mnem__engine_page_tokens(e),
-                            .kv_type = (int32_t)e->choice.kv_type,
+                            .kv_type = kv_number(e->choice.kv),
                             .states = mnem__engine_ids_kind(e) >= 0};
     mnem__saved_pages pages[MNEM__KV_PAGED];
     for (int k = 0; k < MNEM__KV_PAGED; k++) h.page_bytes[k] = e->pages[k].page_bytes;

@@ -113,7 +113,7 @@ double mnem__way_seconds(const mnem__search *search, const mnem__way *way) {
     seconds += 1e-3 * (search->file_bytes / search->profile.disk_bytes_per_s +
                        search->file_bytes / (double)way->ring->slot_bytes * request_seconds /
                            (double)way->ring->slots);
-    return way->graphs->kv_type == MNEM_TYPE_Q8_0 ? seconds * q8_penalty : seconds;
+    return way->graphs->kv == MNEM_KV_Q8_0 ? seconds * q8_penalty : seconds;
 }
 
 double mnem__way_pass_seconds(const mnem__search *search, const mnem__way *way, int32_t tokens,

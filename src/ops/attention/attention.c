@@ -60,7 +60,7 @@ static void *carve(char *start, uint64_t *at, int64_t n) {
 mnem__attention_scratch mnem__attention_scratch_get(const mnem_kv_layout *layout, int64_t rows,
                                                     bool gathers, void *start) {
     const mnem__kv_block block = mnem__kv_block_get(layout);
-    const bool q8 = layout->type == MNEM_TYPE_Q8_0;
+    const mnem_type keys = layout->type, values = mnem__kv_value_type(layout);
     const int64_t d = block.head_dim, scales = d / MNEM__KV_SCALE, tile = MNEM__ATTENTION_TILE;
     const int64_t value_scales = block.value_dim / MNEM__KV_SCALE;
     mnem__attention_scratch s = {0};
@@ -73,18 +73,24 @@ mnem__attention_scratch mnem__attention_scratch_get(const mnem_kv_layout *layout
     s.position = carve(start, &s.bytes, rows * 4);
     s.segment = carve(start, &s.bytes, rows * 4);
     s.p = carve(start, &s.bytes, MNEM__ATTENTION_STEP_ROWS * tile * 4);
-    if (q8) {
+    if (mnem__kv_is_scaled(keys)) {
         s.query_q8 = carve(start, &s.bytes, rows * d);
         s.query_scale = carve(start, &s.bytes, rows * scales * 4);
         s.query_sum = carve(start, &s.bytes, rows * scales * 4);
+    }
+    if (mnem__kv_is_scaled(values)) {
         s.value_scale = carve(start, &s.bytes, value_scales * tile * 4);
         s.value_by = carve(start, &s.bytes, value_scales * tile * 4);
         s.value_max = carve(start, &s.bytes, value_scales * 4);
         s.words = carve(start, &s.bytes, value_scales * MNEM__ATTENTION_STEP_ROWS * tile * 2);
-    } else if (rows >= MNEM__ATTENTION_EXPAND_ROWS && layout->type == MNEM_TYPE_F16) {
-        s.keys = carve(start, &s.bytes, tile * d * 4);
-        s.values = carve(start, &s.bytes, tile * block.value_padded * 4);
     }
+    const bool expands = rows >= MNEM__ATTENTION_EXPAND_ROWS;
+    if (expands && keys == MNEM_TYPE_F16) s.keys = carve(start, &s.bytes, tile * d * 4);
+    if (expands && values == MNEM_TYPE_F16)
+        s.values = carve(start, &s.bytes, tile * block.value_padded * 4);
+    if (mnem__kv_has_q4(layout))
+        s.wide =
+            carve(start, &s.bytes, MNEM__ATTENTION_TILE_BLOCKS * mnem__kv_block_wide(layout).bytes);
     if (gathers) s.gathered = carve(start, &s.bytes, MNEM__ATTENTION_TILE_BLOCKS * block.bytes);
     return s;
 }

@@ -11,6 +11,7 @@
 
 #include "ops/attention/attention_scores.h"
 #include "ops/attention/attention_values.h"
+#include "ops/attention/kv_rotate.h"
 
 /* ---- probabilities ---- */
 
@@ -44,7 +45,7 @@ static float mask_and_max(float *p, int64_t hidden, int64_t visible) {
  * (it is before it, or its window behind it) keeps its bits: shrink is 1, e and grow are 0, whether
  * or not it has seen anything yet (its max is minus infinity until then). */
 static void probabilities(step *s) {
-    const bool own = s->scratch->query_q8 != NULL;
+    const bool own = s->scratch->words != NULL;
     float reference[ROWS_MAX];
     for (int r = 0; r < s->rows; r++) {
         float *max = s->scratch->max + s->row + r;
@@ -100,13 +101,63 @@ static void value_scales(const tile *t, const mnem__attention_scratch *scratch) 
     }
 }
 
+/* Half bytes to bytes: low ones to `low`, high ones to `high`, each plus `add`. */
+LANES_INLINE void widen_halves(int64_t n, const uint8_t *restrict from, int add,
+                               uint8_t *restrict low, uint8_t *high) {
+    for (int64_t i = 0; i < n; i++) {
+        low[i] = (uint8_t)((from[i] & 15) + add);
+        high[i] = (uint8_t)((from[i] >> 4) + add);
+    }
+}
+
+/* [d/8][16][4] to [d/4][16][4], whose bytes are the numbers plus 128. */
+static void widen_keys(int64_t d, const uint8_t *from, uint8_t *to) {
+    enum { N = 4 * BLOCK };
+    for (int64_t i = 0; i < d / 8; i++)
+        widen_halves(N, from + i * N, 120, to + 2 * i * N, to + (2 * i + 1) * N);
+}
+
+/* [4][v][2] to [8][v][2] int8. */
+static void widen_values(int64_t v, const uint8_t *from, uint8_t *to) {
+    for (int64_t i = 0; i < BLOCK / 4; i++)
+        widen_halves(2 * v, from + i * 2 * v, -8, to + 4 * i * v, to + (4 * i + 2) * v);
+}
+
+/* A block with the same numbers in q8_0 where they are q4_0; the rest is copied. */
+static void widen_block(const mnem_kv_layout *kv, const mnem__kv_block *layout,
+                        const mnem__kv_block *wide, const uint8_t *from, uint8_t *to) {
+    if (kv->type == MNEM_TYPE_Q4_0)
+        widen_keys(layout->head_dim, from, to);
+    else
+        memcpy(to, from, (size_t)layout->values);
+    if (mnem__kv_value_type(kv) == MNEM_TYPE_Q4_0)
+        widen_values(layout->value_dim, from + layout->values, to + wide->values);
+    else
+        memcpy(to + wide->values, from + layout->values,
+               (size_t)(layout->key_scales - layout->values));
+    memcpy(to + wide->key_scales, from + layout->key_scales,
+           (size_t)(layout->bytes - layout->key_scales));
+}
+
+/* From here on the tile is one of wide blocks. The pages of the next tile are prefetched here. */
+static void widen_tile(const mnem__attention_unit *unit, const mnem__kv_block *layout,
+                       const mnem__attention_scratch *scratch, tile *t) {
+    for (int b = 0; b < t->blocks; b++) {
+        uint8_t *to = scratch->wide + b * t->layout->bytes;
+        for (int64_t i = 0; i < layout->bytes; i += 64) __builtin_prefetch(t->next[b] + i);
+        widen_block(unit->layout, layout, t->layout, t->block[b], to);
+        t->block[b] = t->next[b] = to;
+    }
+}
+
 static void prepare_tile(const tile *t, const mnem__attention_scratch *scratch) {
     const mnem__kv_block *layout = t->layout;
     const int64_t keys = BLOCK * layout->head_dim, vals = BLOCK * layout->value_padded;
-    if (scratch->query_q8 != NULL) value_scales(t, scratch);
+    if (scratch->words != NULL) value_scales(t, scratch);
     for (int b = 0; t->expanded && b < t->blocks; b++) {
-        expand_halves(keys, t->block[b], scratch->keys + b * keys);
-        expand_halves(vals, t->block[b] + layout->values, scratch->values + b * vals);
+        if (scratch->keys) expand_halves(keys, t->block[b], scratch->keys + b * keys);
+        if (scratch->values)
+            expand_halves(vals, t->block[b] + layout->values, scratch->values + b * vals);
     }
 }
 
@@ -121,7 +172,7 @@ static void attend_step(const mnem__attention_unit *unit, const mnem__attention_
     scores(&s);
     if (s.soft_cap > 0.0f) cap_scores(&s);
     probabilities(&s);
-    if (scratch->query_q8 != NULL)
+    if (scratch->words != NULL)
         values_q8(&s);
     else
         values(&s);
@@ -208,6 +259,7 @@ static void load_rows(const mnem__attention_unit *unit, const mnem__kv_block *la
         const char *from = unit->query + t * unit->query_token + h * unit->query_head;
         load_query(d, (const float *)(const void *)from, scale_at(unit, position),
                    scratch->query + r * d);
+        if (unit->layout->keys_rotated) kv_rotate(d, scratch->query + r * d);
         if (scratch->query_q8 != NULL)
             quantize_query(d, scratch->query + r * d, scratch->query_q8 + r * d,
                            scratch->query_scale + r * scales, scratch->query_sum + r * scales);
@@ -276,6 +328,13 @@ static void finish_row(int64_t d, const float *acc, const float *sum, float *out
                          d - c < LANES ? d - c : LANES);
 }
 
+/* The same for values that pages hold rotated; acc is overwritten. */
+static void finish_rotated(int64_t d, float *acc, const float *sum, float *out) {
+    finish_row(d, acc, sum, acc);
+    kv_rotate(d, acc);
+    if (out != acc) memcpy(out, acc, (size_t)d * sizeof *out);
+}
+
 /* A8: a token's heads of the group lie side by side in acc, whole blocks of 32 of its row. */
 static void store_rows(const mnem__attention_unit *unit, const mnem__kv_block *layout,
                        const mnem__attention_scratch *scratch) {
@@ -283,63 +342,91 @@ static void store_rows(const mnem__attention_unit *unit, const mnem__kv_block *l
     const int64_t part = mnem__attention_part_floats(layout);
     for (int64_t r = 0; r < unit->tokens * unit->group; r++) {
         int64_t t = r / unit->group, h = r % unit->group;
-        const float *result = scratch->result + r * part;
+        float *result = scratch->result + r * part;
         char *to = unit->out + t * unit->out_token + h * unit->out_head;
         float *out = unit->quantize ? scratch->acc + r * d : (float *)(void *)to;
-        finish_row(d, result, result + layout->value_padded, out);
+        if (unit->layout->values_rotated)
+            finish_rotated(d, result, result + layout->value_padded, out);
+        else
+            finish_row(d, result, result + layout->value_padded, out);
         if (unit->quantize && h == unit->group - 1)
             unit->quantize(scratch->acc + t * width, unit->out_width, unit->out_first / 32,
                            width / 32, unit->out + t * unit->out_token);
     }
 }
 
-/* A position's keys and values to another place in a block. */
-static void gather_floats(const mnem__kv_block *layout, int64_t unit, const uint8_t *from, int at,
-                          uint8_t *to, int place) {
-    const int64_t row = layout->value_padded * unit;
-    const uint8_t *key = from + at * unit;
-    uint8_t *out = to + place * unit;
-    for (int64_t i = 0; i < layout->head_dim; i++, key += BLOCK * unit, out += BLOCK * unit) {
+/* A position's keys and values from its place in a block to its place in another, by type. */
+typedef struct moved {
+    const mnem__kv_block *layout;
+    const uint8_t *from;
+    uint8_t *to;
+    int at, place;
+} moved;
+
+static void move_keys(const moved *m, mnem_type type) {
+    const int64_t group = type == MNEM_TYPE_Q4_0 ? 8 : mnem__kv_is_scaled(type) ? 4 : 1;
+    const int64_t unit = group > 1 ? 4 : type == MNEM_TYPE_F32 ? 4 : 2;
+    const uint8_t *key = m->from + m->at * unit;
+    uint8_t *out = m->to + m->place * unit;
+    for (int64_t i = 0; i < m->layout->head_dim; i += group) {
         if (unit == 2)
             memcpy(out, key, 2);
         else
             memcpy(out, key, 4);
+        key += BLOCK * unit;
+        out += BLOCK * unit;
     }
-    memcpy(to + layout->values + place * row, from + layout->values + at * row, (size_t)row);
 }
 
-static void gather_q8(const mnem__kv_block *layout, const uint8_t *from, int at, uint8_t *to,
-                      int place) {
-    const int64_t d = layout->head_dim, v = layout->value_dim;
-    const uint8_t *values = from + layout->values + at / 2 * v * 2 + at % 2;
-    uint8_t *out = to + layout->values + place / 2 * v * 2 + place % 2;
-    for (int64_t i = 0; i < d; i += 4)
-        memcpy(to + (i * BLOCK + 4 * place), from + (i * BLOCK + 4 * at), 4);
-    for (int64_t i = 0; i < v; i++) out[2 * i] = values[2 * i];
-    for (int64_t i = 0; i < d / MNEM__KV_SCALE; i++)
-        memcpy(to + layout->key_scales + (i * BLOCK + place) * 2,
-               from + layout->key_scales + (i * BLOCK + at) * 2, 2);
-    for (int64_t i = 0; i < v / MNEM__KV_SCALE; i++)
-        memcpy(to + layout->value_scales + (i * BLOCK + place) * 2,
-               from + layout->value_scales + (i * BLOCK + at) * 2, 2);
+/* Numbers of q8_0 and q4_0: a byte, or half of one, of each element. */
+static void move_scaled_values(const moved *m, bool is_half) {
+    const int64_t v = m->layout->value_dim, rows = is_half ? 4 : 2; /* in a pair of bytes */
+    const int down = is_half ? m->at % 4 / 2 * 4 : 0, up = is_half ? m->place % 4 / 2 * 4 : 0;
+    const int mask = is_half ? 15 : 255;
+    const uint8_t *from = m->from + m->layout->values + m->at / rows * v * 2 + m->at % 2;
+    uint8_t *to = m->to + m->layout->values + m->place / rows * v * 2 + m->place % 2;
+    for (int64_t i = 0; i < 2 * v; i += 2)
+        to[i] = (uint8_t)((to[i] & ~(mask << up)) | (from[i] >> down & mask) << up);
+}
+
+static void move_values(const moved *m, mnem_type type) {
+    const int64_t row = m->layout->value_padded * (type == MNEM_TYPE_F32 ? 4 : 2);
+    if (mnem__kv_is_scaled(type))
+        move_scaled_values(m, type == MNEM_TYPE_Q4_0);
+    else
+        memcpy(m->to + m->layout->values + m->place * row,
+               m->from + m->layout->values + m->at * row, (size_t)row);
+}
+
+static void move_scales(const moved *m, int64_t scales, int64_t n) {
+    for (int64_t i = 0; i < n / MNEM__KV_SCALE; i++)
+        memcpy(m->to + scales + (i * BLOCK + m->place) * 2,
+               m->from + scales + (i * BLOCK + m->at) * 2, 2);
+}
+
+static void move_position(const mnem_kv_layout *kv, const moved *m) {
+    const mnem_type values = mnem__kv_value_type(kv);
+    move_keys(m, kv->type);
+    move_values(m, values);
+    if (mnem__kv_is_scaled(kv->type)) move_scales(m, m->layout->key_scales, m->layout->head_dim);
+    if (mnem__kv_is_scaled(values)) move_scales(m, m->layout->value_scales, m->layout->value_dim);
 }
 
 /* A tile of chosen positions, from the first-th on. */
 static int gather_blocks(const mnem__attention_unit *unit, const mnem__kv_block *layout,
                          uint8_t *gathered, int64_t first, const uint8_t *block[TILE_BLOCKS]) {
     const int64_t rest = unit->chosen_count - first, n = rest < TILE ? rest : TILE;
-    const int64_t size = unit->layout->type == MNEM_TYPE_F32 ? 4 : 2;
     if (n % BLOCK != 0) memset(gathered + n / BLOCK * layout->bytes, 0, (size_t)layout->bytes);
     for (int64_t i = 0; i < n; i++) {
         const int64_t position = unit->chosen[first + i];
-        uint8_t *to = gathered + i / BLOCK * layout->bytes;
-        const uint8_t *from = mnem__kv_block_at(unit->layout, layout, unit->sequence, unit->kv_head,
-                                                position / BLOCK * BLOCK);
-        if (unit->layout->type == MNEM_TYPE_Q8_0)
-            gather_q8(layout, from, (int)(position % BLOCK), to, (int)(i % BLOCK));
-        else
-            gather_floats(layout, size, from, (int)(position % BLOCK), to, (int)(i % BLOCK));
-        block[i / BLOCK] = to;
+        const moved m = {.layout = layout,
+                         .from = mnem__kv_block_at(unit->layout, layout, unit->sequence,
+                                                   unit->kv_head, position / BLOCK * BLOCK),
+                         .to = gathered + i / BLOCK * layout->bytes,
+                         .at = (int)(position % BLOCK),
+                         .place = (int)(i % BLOCK)};
+        move_position(unit->layout, &m);
+        block[i / BLOCK] = m.to;
     }
     return (int)((n + BLOCK - 1) / BLOCK);
 }
@@ -354,32 +441,47 @@ static int find_blocks(const mnem__attention_unit *unit, const mnem__kv_block *l
     return n;
 }
 
-/* One tile for all rows, from the position first on. */
-static void attend_tile(const mnem__attention_unit *unit, const mnem__kv_block *layout,
-                        const mnem__attention_scratch *scratch, int64_t first) {
-    const int64_t rows = unit->tokens * unit->group, last = scratch->position[rows - 1];
-    const bool expanded = rows >= MNEM__ATTENTION_EXPAND_ROWS && scratch->keys != NULL;
-    const int64_t steps = (rows + STEP_DIRECT - 1) / STEP_DIRECT;
-    const int64_t stride = expanded ? STEP_EXPANDED : (rows + steps - 1) / steps;
-    tile t = {.layout = layout, .type = unit->layout->type, .first = first, .expanded = expanded};
+/* The tile at first, as the kernels read it. */
+static tile find_tile(const mnem__attention_unit *unit, const mnem__kv_block *layout,
+                      const mnem__kv_block *wide, const mnem__attention_scratch *scratch,
+                      int64_t first, int64_t last) {
+    tile t = {.layout = wide,
+              .keys = unit->layout->type,
+              .values = mnem__kv_value_type(unit->layout),
+              .first = first,
+              .expanded = unit->tokens * unit->group >= MNEM__ATTENTION_EXPAND_ROWS};
     t.blocks = unit->chosen ? gather_blocks(unit, layout, scratch->gathered, first, t.block)
                             : find_blocks(unit, layout, first, last, t.block);
     memcpy(t.next, t.block, sizeof t.next);
     if (!unit->chosen) find_blocks(unit, layout, first + TILE, last, t.next);
+    if (scratch->wide) widen_tile(unit, layout, scratch, &t);
     prepare_tile(&t, scratch);
+    return t;
+}
+
+/* One tile for all rows, from the position first on. */
+static void attend_tile(const mnem__attention_unit *unit, const mnem__kv_block *layout,
+                        const mnem__kv_block *wide, const mnem__attention_scratch *scratch,
+                        int64_t first) {
+    const int64_t rows = unit->tokens * unit->group, last = scratch->position[rows - 1];
+    const bool expanded = rows >= MNEM__ATTENTION_EXPAND_ROWS && (scratch->keys || scratch->values);
+    const int64_t steps = (rows + STEP_DIRECT - 1) / STEP_DIRECT;
+    const int64_t stride = expanded ? STEP_EXPANDED : (rows + steps - 1) / steps;
+    const tile t = find_tile(unit, layout, wide, scratch, first, last);
     for (int64_t r = 0; r < rows; r += stride)
         attend_step(unit, scratch, &t, r, (int)(rows - r < stride ? rows - r : stride));
 }
 
 static void attend(const mnem__attention_unit *unit, const mnem__attention_scratch *scratch) {
     const mnem__kv_block layout = mnem__kv_block_get(unit->layout);
+    const mnem__kv_block wide = mnem__kv_block_wide(unit->layout);
     place_rows(unit, &layout, scratch);
     load_rows(unit, &layout, scratch);
     const int64_t own = scratch->begin[0] / TILE * TILE;
     const int64_t all = scratch->position[unit->tokens * unit->group - 1] + 1;
     const int64_t end = all < unit->end ? all : unit->end;
     for (int64_t first = own > unit->begin ? own : unit->begin; first < end; first += TILE) {
-        attend_tile(unit, &layout, scratch, first);
+        attend_tile(unit, &layout, &wide, scratch, first);
         if (first + TILE <= end) end_segments(unit, &layout, scratch, first + TILE, false);
     }
     end_segments(unit, &layout, scratch, end, true);

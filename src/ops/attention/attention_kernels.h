@@ -56,7 +56,7 @@ static inline int64_t mnem__attention_segment(int64_t seen) {
 /* A worker's scratch for units of up to `rows` rows; the same function measures (start NULL) and
  * lays it out. Parts that the type of the pages doesn't need are NULL. */
 typedef struct mnem__attention_scratch {
-    float *query;         /* [rows][d], times scale; q8_0 pages: then quantized below */
+    float *query;         /* [rows][d], times scale; keys of q8_0: then quantized below */
     int8_t *query_q8;     /* [rows][d] */
     float *query_scale;   /* [rows][d/32] */
     int32_t *query_sum;   /* [rows][d/32] */
@@ -69,11 +69,12 @@ typedef struct mnem__attention_scratch {
     int32_t *segment;     /* [rows] positions of its segments */
     float *p;             /* [STEP_ROWS][64] scores, then probabilities */
     float *keys, *values; /* f16: a tile in f32: [4][d][16], [64][D] */
-    int16_t *words;       /* q8_0: [d/32][STEP_ROWS][64] probabilities times value scales */
-    float *value_scale;   /* q8_0: [d/32][64] of a tile */
-    float *value_by;      /* q8_0: [d/32][64] what probabilities are multiplied by to be words */
-    float *value_max;     /* q8_0: [d/32] */
+    int16_t *words;       /* q8_0 values: [d/32][STEP_ROWS][64] probabilities times value scales */
+    float *value_scale;   /* q8_0 values: [d/32][64] of a tile */
+    float *value_by;      /* q8_0 values: [d/32][64] what probabilities are multiplied by to be words */
+    float *value_max;     /* q8_0 values: [d/32] the largest magnitude of value_scale */
     uint8_t *gathered;    /* [4] blocks of chosen positions */
+    uint8_t *wide;        /* q4_0: [4] blocks as they are in q8_0 */
     uint64_t bytes;
 } mnem__attention_scratch;
 mnem__attention_scratch mnem__attention_scratch_get(const mnem_kv_layout *layout, int64_t rows,
@@ -152,7 +153,7 @@ typedef struct mnem__attention_kernels {
 extern const mnem__attention_kernels mnem__attention_kernels_plain, mnem__attention_kernels_avx2,
     mnem__attention_kernels_avx512;
 
-/* An operator's lists of kernels per level (op_impl.h), one for each type of pages. */
+/* An operator's lists of kernels per level (op_impl.h), one for each type of keys. */
 #define MNEM__KV_KERNEL(text, run, level)                                                          \
     static const mnem__op_kernel list_##level[] = {                                                \
         {MNEM_TYPE_F16, MNEM_LAYOUT_ROW, text " f16 " #level, run,                                 \
@@ -161,8 +162,10 @@ extern const mnem__attention_kernels mnem__attention_kernels_plain, mnem__attent
          &mnem__attention_kernels_##level},                                                        \
         {MNEM_TYPE_F32, MNEM_LAYOUT_ROW, text " f32 " #level, run,                                 \
          &mnem__attention_kernels_##level},                                                        \
+        {MNEM_TYPE_Q4_0, MNEM_LAYOUT_ROW, text " q4_0 " #level, run,                               \
+         &mnem__attention_kernels_##level},                                                        \
     };                                                                                             \
-    static const mnem__op_kernels kernels_##level = {list_##level, 3};
+    static const mnem__op_kernels kernels_##level = {list_##level, 4};
 #if MNEM_X86
 #define MNEM__KV_KERNELS(text, run)                                                                \
     MNEM__KV_KERNEL(text, run, plain)                                                              \

@@ -169,7 +169,8 @@ static void scores(const step *s) {
     const float *q = scratch->query + s->row * d;
     key_rows keys = {.blocks = s->blocks, .layout = t->layout};
     for (int b = 0; b < s->blocks; b++) {
-        keys.block[b] = t->expanded ? (const void *)(scratch->keys + b * BLOCK * d) : t->block[b];
+        keys.block[b] = t->expanded && scratch->keys ? (const void *)(scratch->keys + b * BLOCK * d)
+                                                     : t->block[b];
         keys.next[b] = t->next[b];
     }
     if (scratch->query_q8 != NULL) {
@@ -178,7 +179,7 @@ static void scores(const step *s) {
                               scratch->query_sum + s->row * scales};
         scores_q8(s->rows, &keys, quantized, scratch->p);
     } else {
-        (reads_f32(t) ? scores_f32 : scores_f16)(s->rows, &keys, q, scratch->p);
+        (reads_f32(t, t->keys) ? scores_f32 : scores_f16)(s->rows, &keys, q, scratch->p);
     }
 }
 

@@ -42,21 +42,21 @@ typedef slice sums[ROWS_MAX][SLICES_MAX];
 typedef slice_int int_sums[ROWS_MAX][SLICES_MAX];
 
 typedef struct tile {
-    const mnem__kv_block *layout;
-    mnem_type type; /* of the pages */
-    int64_t first;  /* position of its first */
+    const mnem__kv_block *layout; /* of blocks that were widened: in q8_0 */
+    mnem_type keys, values;       /* of the pages */
+    int64_t first;                /* position of its first */
     int blocks;
-    bool expanded; /* scratch holds it in f32 */
+    bool expanded; /* scratch holds in f32 what is f16 */
     const uint8_t *block[TILE_BLOCKS];
     const uint8_t *next[TILE_BLOCKS]; /* of the tile after, or the same */
 } tile;
 
-static inline bool reads_f32(const tile *t) {
-    return t->expanded || t->type == MNEM_TYPE_F32;
+static inline bool reads_f32(const tile *t, mnem_type type) {
+    return t->expanded || type == MNEM_TYPE_F32;
 }
 
 /* Some rows of a unit with one tile. Per row: e = 2^(score - reference), where reference is the
- * row's new max (f16) or the tile's max (q8_0, so that e uses all of its 16 bits). Earlier sums
+ * row's new max (f16) or the tile's max (q8_0 values, so that e uses all of its 16 bits). Earlier sums
  * are multiplied with shrink, and e with grow. */
 typedef struct step {
     const mnem__attention_scratch *scratch;

@@ -78,21 +78,25 @@ static void values(const step *s) {
     const int64_t padded = t->layout->value_padded;
     value_rows v = {.blocks = s->blocks, .stride = padded, .p = scratch->p, .shrink = s->shrink};
     for (int b = 0; b < s->blocks; b++) {
-        v.block[b] = t->expanded ? (const void *)(scratch->values + b * BLOCK * padded)
-                                 : t->block[b] + t->layout->values;
+        v.block[b] = t->expanded && scratch->values
+                         ? (const void *)(scratch->values + b * BLOCK * padded)
+                         : t->block[b] + t->layout->values;
         v.next[b] = t->next[b] + t->layout->values;
     }
-    (reads_f32(t) ? values_f32 : values_f16)(s->rows, &v, scratch->acc + s->row * padded);
+    (reads_f32(t, t->values) ? values_f32 : values_f16)(s->rows, &v,
+                                                        scratch->acc + s->row * padded);
 }
 
 /* ---- values of q8_0: e times the value's scale in 16 bits, integer sums over the tile ---- */
 
-/* The largest value scale of the i-th 32 elements among the tile's positions from first to n. */
+/* The largest magnitude of a value scale of the i-th 32 elements among the tile's positions from
+ * first to n. */
 static float largest_scale(const float *scale, int64_t first, int64_t n) {
     const lanes none = lanes_zero();
     lanes top = none;
     for (int b = 0; b < TILE_BLOCKS && n > b * BLOCK; b++) {
-        const lanes x = lanes_below(lanes_load(scale + b * BLOCK), n - b * BLOCK, none);
+        const lanes all = lanes_abs(lanes_load(scale + b * BLOCK));
+        const lanes x = lanes_below(all, n - b * BLOCK, none);
         top = lanes_max(top, lanes_below(none, first - b * BLOCK, x));
     }
     return lanes_reduce_max(top);

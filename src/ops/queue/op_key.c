@@ -7,7 +7,7 @@
 #include "ops/core/half.h"
 
 /* A new field of a descriptor belongs into put_fields, or operators are found that differ in it. */
-_Static_assert(sizeof(mnem_op_desc) == 1144, "mnem_op_desc has changed");
+_Static_assert(sizeof(mnem_op_desc) == 1160, "mnem_op_desc has changed");
 
 static void put_word(mnem__op_key_words *key, uint64_t word) {
     key->word[key->count++] = word;
@@ -70,7 +70,9 @@ static void put_fields(mnem__op_key_words *key, const mnem_op_desc *d) {
     put_word(key,
              (uint64_t)(d->accumulate | d->inverse << 1 | d->both_ways << 2 | d->by_position << 3 |
                         d->by_token << 4 | d->apart << 5 | d->tiled << 6 | d->window_chunks << 7 |
-                        d->temperature_from_1 << 8 | d->softplus << 9));
+                        d->temperature_from_1 << 8 | d->softplus << 9 | d->kv.apart << 10 |
+                        d->kv.keys_rotated << 11 | d->kv.values_rotated << 12) |
+                 (uint64_t)d->kv.value_type << 32);
     put_word(key, d->state_offset);
     put_floats(key, d->epsilon, d->scale);
     put_rope(key, &d->rope);

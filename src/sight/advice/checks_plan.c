@@ -26,14 +26,16 @@ static bool budget_needs_knob(const mnem__checking *c) {
     switch ((mnem_knob_kind)V(TRY_KNOB)) {
     case MNEM_KNOB_CHUNK: name = "--chunk"; break;
     case MNEM_KNOB_CONTEXT: name = "--ctx"; break;
-    case MNEM_KNOB_KV: name = value == MNEM_KV_Q8_0 ? "--kv q8_0" : "--kv f16"; break;
+    case MNEM_KNOB_KV: name = "--kv"; break;
     case MNEM_KNOB_DRAFT: name = value ? "--draft-max" : "--draft off"; break;
     default: break;
     }
     if (!name || lacks <= 0) return false;
     c->out->severe = true;
     mnem__say_evidence(c, "changing this one option makes it fit the budget");
-    if ((mnem_knob_kind)V(TRY_KNOB) == MNEM_KNOB_KV || value == 0)
+    if ((mnem_knob_kind)V(TRY_KNOB) == MNEM_KNOB_KV)
+        mnem__say_options(c, "%s %s", name, mnem_kv_text((mnem_kv_choice)value));
+    else if (value == 0)
         mnem__say_options(c, "%s", name);
     else
         mnem__say_options(c, "%s %d", name, value);
@@ -190,7 +192,7 @@ const mnem__check mnem__checks_plan[] = {
                 F(STREAMED), F(PAGE_CACHE), F(AVAILABLE), F(BUDGET), F(WEIGHTS), F(STREAMED_PASS),
                 F(DISK_RATE), F(READ_RATE)),
     MNEM__CHECK(kv_type, "kv-type",
-                "keys and values are more than 30 % of the peak, and not in q8_0", F(KV),
+                "keys and values are more than 30 % of the peak, and in 16 bits or more", F(KV),
                 F(KV_SMALL), F(PEAK), F(TRY_KV_PEAK), F(CONTEXT)),
     MNEM__CHECK(context_unused, "context-unused", "less than half of the context was used",
                 F(CONTEXT), F(CONTEXT_USED), F(TRY_CONTEXT), F(TRY_CONTEXT_PEAK), F(PEAK)),

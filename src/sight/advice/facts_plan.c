@@ -16,15 +16,19 @@ typedef struct trying {
 
 #define SET(name, value) mnem_facts_set(t->facts, MNEM_FACT_##name, (double)(value))
 
+/* Both in q8_0, or smaller. */
+static bool is_small(mnem_kv_choice kv) {
+    return mnem_type_get(mnem_kv_type(kv))->block_elements > 1 &&
+           mnem_type_get(mnem_kv_type(mnem_kv_values(kv)))->block_elements > 1;
+}
+
 /* The options with what was chosen, so that one of them can be changed alone. */
 static mnem_engine_options as_chosen(const trying *t) {
     mnem_engine_options o = *t->options;
     o.context = t->plan->context;
     o.chunk = t->plan->chunk;
     o.context_wanted = o.context_needed = 0;
-    o.kv = t->plan->kv_type == MNEM_TYPE_Q8_0  ? MNEM_KV_Q8_0
-           : t->plan->kv_type == MNEM_TYPE_F32 ? MNEM_KV_F32
-                                               : MNEM_KV_F16;
+    o.kv = t->plan->kv;
     return o;
 }
 
@@ -48,7 +52,7 @@ static bool try_budget(const trying *t, const mnem_engine_options *o, uint64_t b
 
 static void try_kv(const trying *t, mnem_engine_plan *with) {
     mnem_engine_options o = as_chosen(t);
-    if (t->plan->kv_type == MNEM_TYPE_Q8_0 || t->plan->streamed) return;
+    if (is_small(t->plan->kv) || t->plan->streamed) return;
     o.kv = MNEM_KV_Q8_0;
     if (try_plan(t, &o, with)) SET(TRY_KV_PEAK, with->peak_bytes);
 }
@@ -127,7 +131,7 @@ static void set_plan(const trying *t) {
     SET(PEAK, p->peak_bytes);
     SET(WEIGHTS, p->weight_bytes);
     SET(KV, kv);
-    SET(KV_SMALL, p->kv_type == MNEM_TYPE_Q8_0);
+    SET(KV_SMALL, is_small(p->kv));
     SET(CONTEXT, p->context);
     SET(CHUNK, p->chunk);
     SET(THREADS, p->threads);

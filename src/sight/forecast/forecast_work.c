@@ -107,6 +107,12 @@ static widths widths_of(const mnem_transformer *s) {
     return all;
 }
 
+/* Of a number of a key. */
+static double bytes_each(mnem_kv_choice kv) {
+    const mnem_type_info *type = mnem_type_get(mnem_kv_type(kv));
+    return (double)type->block_bytes / type->block_elements;
+}
+
 int32_t mnem_work_of_tokens(const mnem_model *model, const mnem_engine_plan *plan, mnem_phase phase,
                             double tokens, double positions, mnem_work *work) {
     mnem_transformer s;
@@ -116,12 +122,10 @@ int32_t mnem_work_of_tokens(const mnem_model *model, const mnem_engine_plan *pla
     const double chunk = plan->chunk > 0 ? plan->chunk : 1;
     const passing p = {&s, plan, tokens, one ? tokens : ceil(tokens / chunk), one};
     const widths attend = widths_of(&s);
-    const double each = plan->kv_type == MNEM_TYPE_Q8_0  ? 34.0 / 32
-                        : plan->kv_type == MNEM_TYPE_F32 ? 4
-                                                         : 2;
+    const double each = (bytes_each(plan->kv) + bytes_each(mnem_kv_values(plan->kv))) / 2;
     const int32_t states = mnem_layers_count(&s.recurrent, s.layers);
     add_matrices(&l, model, &p);
-    add(&l, one ? "attend" : "attention", mnem_type_get(plan->kv_type)->name, "memory",
+    add(&l, one ? "attend" : "attention", mnem_type_get(mnem_kv_type(plan->kv))->name, "memory",
         2 * attend.queries * positions * tokens,
         2 * attend.keys * each * positions * (one ? tokens : p.passes));
     /* Each number of a state decays, takes the token's part and gives to what it says. */

@@ -44,7 +44,9 @@ static mnem_status life_open(life *l, mnem_ledger *ledger, int kind) {
     *l = (life){.options = {.ledger = ledger,
                             .context = 64,
                             .threads = 1 + kind % 3,
-                            .kv = kind % 2 ? MNEM_KV_Q8_0 : MNEM_KV_F16,
+                            .kv = kind % 2   ? MNEM_KV_Q8_0
+                                  : kind % 4 ? MNEM_KV_Q4_0
+                                             : MNEM_KV_F16,
                             .budget_bytes = 24 * MIB}};
     mnem_status status = mnem_model_open(MODEL_SHIPPED, &l->model);
     if (status == MNEM_OK) status = mnem_tokenizer_create(l->model, &l->tokenizer);

@@ -164,7 +164,7 @@ static void values_are_kept_as_wide_as_they_are(void **state) {
         assert_int_equal(kv->value_dim, cases[i].kept);
         assert_int_equal(mnem_kv_page_bytes(kv), (uint64_t)kv->kv_heads * PAGE * numbers *
                                                      (cases[i].type == MNEM_KV_F32 ? 4 : 2));
-        assert_int_equal(mnem__kept_values(&c.engine->map->shape, MNEM_TYPE_Q8_0),
+        assert_int_equal(mnem__kv_layout_for(&c.engine->map->shape, MNEM_KV_Q8_0).value_dim,
                          cases[i].values % 32 ? 0 : cases[i].values);
         engine_case_close(&c);
     }

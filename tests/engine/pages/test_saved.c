@@ -10,7 +10,7 @@
 
 /* ---- the same bits ---- */
 
-static const struct {
+static struct {
     const char *path;
     mnem_kv_choice kv;
 } models[] = {{LLAMA, MNEM_KV_F16},
@@ -20,7 +20,9 @@ static const struct {
               {FAMILY("phi3_window"), MNEM_KV_F32}, /* in all */
               {FAMILY("deepseek2"), MNEM_KV_F32},
               {FAMILY("deepseek32_few"), MNEM_KV_F16}, /* keys of an indexer */
-              {MNEM_TEST_DATA "/model/kjv-5m-q4_k_m.gguf", MNEM_KV_Q8_0}};
+              {MNEM_TEST_DATA "/model/kjv-5m-q4_k_m.gguf", MNEM_KV_Q8_0},
+              {MNEM_TEST_DATA "/model/kjv-5m-q4_k_m.gguf", MNEM_KV_Q4_0},
+              {MNEM_TEST_DATA "/model/kjv-5m-q4_k_m.gguf", MNEM_KV_AUTO}}; /* a pair: main */
 enum { MODELS = sizeof models / sizeof *models, STEP = MNEM_SANITIZED ? 3 : 1 };
 
 /* Saved at n tokens by a, another engine goes on, behind what it has itself. */
@@ -286,6 +288,7 @@ static void a_thread_moves_pages_beside_steps(void **state) {
 }
 
 int main(void) {
+    models[MODELS - 1].kv = mnem_kv_pair(MNEM_KV_Q8_0, MNEM_KV_Q4_0);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_loaded_sequence_goes_on_with_the_same_bits),
         cmocka_unit_test(a_part_of_a_save_goes_on_with_the_same_bits),

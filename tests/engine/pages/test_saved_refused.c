@@ -113,8 +113,33 @@ static void a_save_of_another_model_is_refused(void **state) {
     open_case(&c, LLAMA, MNEM_KV_F16, 64);
     expect_refused(&c, fd, "another model");
     open_case(&c, a, MNEM_KV_F32, 64);
-    expect_refused(&c, fd, "another type than the engine's, F32");
+    expect_refused(&c, fd, "another type than the engine's, f32");
     close(fd);
+}
+
+/* Types and rotation are part of what a page means. */
+static void a_save_of_another_kv_type_is_refused(void **state) {
+    (void)state;
+    const mnem_kv_choice q8_q4 = mnem_kv_pair(MNEM_KV_Q8_0, MNEM_KV_Q4_0);
+    const mnem_kv_choice q4_q8 = mnem_kv_pair(MNEM_KV_Q4_0, MNEM_KV_Q8_0);
+    const mnem_kv_choice types[] = {MNEM_KV_F16, MNEM_KV_Q8_0, MNEM_KV_Q4_0,
+                                    q8_q4,       q4_q8,        MNEM_KV_Q4_0_UNROTATED};
+    enum { TYPES = sizeof types / sizeof *types };
+    const char *path = kit_path("heads.gguf");
+    make_model(path, "--arch llama --embd 64 --heads 2 --kv-heads 2 --type Q8_0 --vocab 96");
+    for (int i = 0; i < TYPES; i++) {
+        engine_case c;
+        const int fd = new_file();
+        open_case(&c, path, types[i], 64);
+        save(&c, 100, 0, fd, 0);
+        engine_case_close(&c);
+        for (int j = 0; j < TYPES; j++) {
+            if (i == j) continue;
+            open_case(&c, path, types[j], 64);
+            expect_refused(&c, fd, "another type than the engine's, ");
+        }
+        close(fd);
+    }
 }
 
 static void a_save_without_the_adapter_is_refused(void **state) {
@@ -202,6 +227,7 @@ int main(void) {
         cmocka_unit_test(a_cut_file_is_refused),
         cmocka_unit_test(pages_of_another_text_are_refused),
         cmocka_unit_test(a_save_of_another_model_is_refused),
+        cmocka_unit_test(a_save_of_another_kv_type_is_refused),
         cmocka_unit_test(a_save_without_the_adapter_is_refused),
         cmocka_unit_test(what_has_no_room_is_refused),
         cmocka_unit_test(a_disk_that_fails_is_said),

@@ -87,7 +87,10 @@ enum { KINDS = 2, VOCAB_LEAST = 96 };
 
 static mnem_kv_choice kv_type(int model, int kind) {
     if (kind == 0) return MNEM_KV_F16;
-    return strstr(models[model].path, "/architectures/") ? MNEM_KV_F32 : MNEM_KV_Q8_0;
+    if (strstr(models[model].path, "/architectures/")) return MNEM_KV_F32;
+    return model % 3 == 0   ? MNEM_KV_Q4_0
+           : model % 3 == 1 ? MNEM_KV_Q8_0
+                            : mnem_kv_pair(MNEM_KV_Q8_0, MNEM_KV_Q4_0);
 }
 
 /* [STREAMS][LENGTH][vocab], [TEXTS][embd] */

@@ -9,6 +9,22 @@
 #include "mnem/base.h"
 #include "ops/core/half.h"
 
+/* The 32 elements as 4 bits: the one with the largest magnitude is -8 of a scale with a sign. */
+static void through_4_bits(const float *x, double *out) {
+    float most = x[0], least = x[0];
+    for (int i = 1; i < 32; i++) {
+        most = fmaxf(most, x[i]);
+        least = fminf(least, x[i]);
+    }
+    const bool up = most >= -least;
+    const float magnitude = mnem__half_float(mnem__float_half((up ? most : -least) / 8.0f));
+    const float scale = up ? -magnitude : magnitude;
+    for (int i = 0; i < 32; i++) {
+        const float q = magnitude > 0 ? rintf(x[i] * (1.0f / scale)) : 0.0f;
+        out[i] = (double)fmaxf(-8.0f, fminf(7.0f, q)) * (double)scale;
+    }
+}
+
 /* What a page gives back for 32 elements (or head_dim halves). */
 static void through_page(mnem_type type, int n, const float *x, double *out) {
     for (int i = 0; type == MNEM_TYPE_F32 && i < n; i++) out[i] = (double)x[i];
@@ -23,18 +39,62 @@ static void through_page(mnem_type type, int n, const float *x, double *out) {
             out[i] = (double)fmaxf(-127.0f, fminf(127.0f, q)) * scale;
         }
     }
+    for (int b = 0; type == MNEM_TYPE_Q4_0 && b < n; b += 32) through_4_bits(x + b, out + b);
 }
 
-/* The query as the kernel sees it: for Q8_0 pages, 8 bits per 32. */
-static void through_query(mnem_type type, int n, const float *x, float scale, double *out) {
-    for (int i = 0; type != MNEM_TYPE_Q8_0 && i < n; i++) out[i] = (double)x[i] * scale;
-    for (int b = 0; type == MNEM_TYPE_Q8_0 && b < n; b += 32) {
+enum { HEADS_MAX = 128, DIM_MAX = 640 };
+
+/* The product with the Hadamard matrix by its definition: the sign of (i, j) is that of the number
+ * of ones in i & j. Its blocks have as many elements as the largest power of two in n. */
+static void rotate(int n, const double *x, double *out) {
+    const int block = n & -n;
+    for (int i = 0; i < n; i++) {
+        out[i] = 0;
+        for (int j = i / block * block; j < i / block * block + block; j++)
+            out[i] += __builtin_popcount((unsigned)(i & j) % (unsigned)block) % 2 ? -x[j] : x[j];
+        out[i] /= sqrt(block);
+    }
+}
+
+/* The same in floats as kernels add, for rounded numbers of a page must be the same. */
+static void rotate_floats(int n, const float *from, float *x) {
+    const int block = n & -n;
+    for (int i = 0; i < n; i++) x[i] = from[i];
+    for (int distance = 1; distance < block; distance *= 2)
+        for (int i = 0; i < n; i++) {
+            if (i & distance) continue;
+            const float a = x[i], b = x[i + distance];
+            x[i] = a + b;
+            x[i + distance] = a - b;
+        }
+    for (int i = 0; i < n; i++) x[i] *= (float)(1 / sqrt(block));
+}
+
+/* Pages of floats round nothing, so that rotating them must change nothing. */
+static bool is_rotated(const kv_case *c, mnem_type type) {
+    return c->rotated && type != MNEM_TYPE_F32;
+}
+
+static void through_rotated_page(const kv_case *c, mnem_type type, int n, const float *x,
+                                 double *out) {
+    float rotated[DIM_MAX];
+    if (is_rotated(c, type)) rotate_floats(n, x, rotated);
+    through_page(type, n, is_rotated(c, type) ? rotated : x, out);
+}
+
+/* The query as the kernel sees it: for keys of Q8_0 and Q4_0, 8 bits per 32. */
+static void through_query(const kv_case *c, const float *row, float scale, double *out) {
+    const int n = c->head_dim;
+    float x[DIM_MAX];
+    for (int i = 0; i < n; i++) x[i] = row[i] * scale;
+    if (is_rotated(c, c->type)) rotate_floats(n, x, x);
+    for (int i = 0; !kv_scaled(c->type) && i < n; i++) out[i] = (double)x[i];
+    for (int b = 0; kv_scaled(c->type) && b < n; b += 32) {
         float amax = 0.0f;
-        for (int i = b; i < b + 32; i++) amax = fmaxf(amax, fabsf(x[i] * scale));
+        for (int i = b; i < b + 32; i++) amax = fmaxf(amax, fabsf(x[i]));
         for (int i = b; i < b + 32; i++)
-            out[i] = amax > 0
-                         ? (double)rintf(x[i] * scale * (127.0f / amax)) * ((double)amax / 127.0)
-                         : 0.0;
+            out[i] =
+                amax > 0 ? (double)rintf(x[i] * (127.0f / amax)) * ((double)amax / 127.0) : 0.0;
     }
 }
 
@@ -43,8 +103,6 @@ enum { TEMPERATURE_EVERY = 32 };
 static float scale_of(const kv_case *c) {
     return 1.0f / sqrtf((float)c->head_dim);
 }
-
-enum { HEADS_MAX = 128, DIM_MAX = 640 };
 
 float kv_sink(int head) {
     return 3.0f * sinf((float)head + 1.0f);
@@ -63,7 +121,7 @@ static void expect_row(const kv_data *data, const double *keys, const double *va
     const int last = c->both_ways ? c->positions - 1 : t;
     double *scores = calloc((size_t)last + 1, sizeof *scores), q[DIM_MAX], top = -INFINITY, sum = 0;
     /* the kernel's scores are powers of two: log2(e) is part of the scale */
-    through_query(c->type, d, data->fused + (int64_t)t * data->row + h * d,
+    through_query(c, data->fused + (int64_t)t * data->row + h * d,
                   scale_of(c) * 0x1.715476p+0f * temperature_of(c, t), q);
     const int first = c->window && t >= c->window ? t - c->window + 1 : 0;
     const double cap = (double)c->soft_cap * log2(exp(1));
@@ -77,14 +135,16 @@ static void expect_row(const kv_data *data, const double *keys, const double *va
     if (c->sinks) top = fmax(top, sink);
     if (c->sinks) sum = exp2(sink - top);
     float *out = data->expected + ((int64_t)t * c->heads + h) * v_n;
-    double acc[DIM_MAX] = {0};
+    double acc[DIM_MAX] = {0}, back[DIM_MAX];
     for (int j = first; j <= last; j++) {
         const double p = exp2(scores[j] - top);
         const double *v = values + ((int64_t)j * c->kv_heads + kv) * v_n;
         for (int i = 0; i < v_n; i++) acc[i] += p * v[i];
         sum += p;
     }
-    for (int i = 0; i < v_n; i++) out[i] = (float)(acc[i] / sum);
+    const bool turn_back = is_rotated(c, kv_value_type(c));
+    if (turn_back) rotate(v_n, acc, back);
+    for (int i = 0; i < v_n; i++) out[i] = (float)((turn_back ? back : acc)[i] / sum);
     free(scores);
 }
 
@@ -104,8 +164,8 @@ kv_data kv_data_make(const kv_case *c, uint64_t seed) {
         if (c->equal_keys) memcpy(row + n, data.fused + n, (size_t)kv_n * sizeof *row);
         for (int h = 0; h < c->kv_heads; h++) {
             const int64_t at = (int64_t)t * c->kv_heads + h;
-            through_page(c->type, d, row + n + h * d, keys + at * d);
-            through_page(c->type, v, row + n + kv_n + h * v, values + at * v);
+            through_rotated_page(c, c->type, d, row + n + h * d, keys + at * d);
+            through_rotated_page(c, kv_value_type(c), v, row + n + kv_n + h * v, values + at * v);
         }
     }
     for (int t = 0; t < c->positions; t++)
@@ -143,7 +203,15 @@ static void prepare(const kv_data *data, int workers, int most, program *p) {
     const kv_case *c = &data->c;
     const int n = c->heads * c->head_dim, kv_n = c->kv_heads * c->head_dim;
     mnem_op_desc desc = {.kind = MNEM_OP_KV_STORE, .workers = workers};
-    desc.kv = (mnem_kv_layout){c->type, c->kv_heads, c->head_dim, c->page_tokens, c->value_dim};
+    desc.kv = (mnem_kv_layout){.type = c->type,
+                               .kv_heads = c->kv_heads,
+                               .head_dim = c->head_dim,
+                               .page_tokens = c->page_tokens,
+                               .value_dim = c->value_dim,
+                               .apart = c->apart,
+                               .value_type = c->value_type,
+                               .keys_rotated = c->rotated,
+                               .values_rotated = c->rotated};
     desc.in[0] = view(data, most, c->kv_heads, c->head_dim, n);
     desc.in[1] = view(data, most, c->kv_heads, kv_values(c), n + kv_n);
     if (mnem_op_prepare(&desc, &p->store) != MNEM_OK) fail_msg("%s", mnem_last_error());

@@ -17,11 +17,22 @@ typedef struct kv_case {
     bool sinks;        /* a score beside the others in each head (kv_sink) */
     bool both_ways;    /* not causal; all positions are one run then */
     int value_dim;     /* 0: head_dim */
+    bool apart;        /* values are of value_type */
+    mnem_type value_type;
+    bool rotated; /* in pages: keys and values both */
 } kv_case;
 
 float kv_sink(int head);
 static inline int kv_values(const kv_case *c) {
     return c->value_dim ? c->value_dim : c->head_dim;
+}
+
+static inline mnem_type kv_value_type(const kv_case *c) {
+    return c->apart ? c->value_type : c->type;
+}
+/* Whether numbers in pages have a scale for each 32. */
+static inline bool kv_scaled(mnem_type type) {
+    return type == MNEM_TYPE_Q8_0 || type == MNEM_TYPE_Q4_0;
 }
 
 typedef struct kv_data {

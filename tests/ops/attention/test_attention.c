@@ -52,6 +52,28 @@ static const kv_case shapes[] = {
     {MNEM_TYPE_F32, 4, 1, 16, 16, 33, 3, .value_dim = 48},
     {MNEM_TYPE_Q8_0, 8, 2, 192, 32, 100, 3, .window = 40, .value_dim = 128},
     {MNEM_TYPE_Q8_0, 30, 1, 96, 64, 70, 3, .value_dim = 32},
+    {MNEM_TYPE_Q4_0, 8, 2, 64, 32, 150, 3, .window = 0},
+    {MNEM_TYPE_Q4_0, 4, 4, 32, 16, 70, 3, .rotated = true},
+    {MNEM_TYPE_Q4_0, 6, 2, 96, 64, 330, 3, .window = 70, .soft_cap = 3, .rotated = true},
+    {MNEM_TYPE_Q4_0, 16, 1, 256, 16, 65, 3, .rotated = true},
+    {MNEM_TYPE_Q4_0, 1, 1, 128, 32, 200, 3, .window = 3},
+    {MNEM_TYPE_Q4_0, 4, 1, 576, 64, 100, 3, .value_dim = 512, .rotated = true},
+    {MNEM_TYPE_Q4_0, 30, 1, 96, 64, 70, 3, .value_dim = 32, .sinks = true},
+    {MNEM_TYPE_Q4_0, 4, 1, 32, 64, 200, 3, .temperature = 1.5f, .window = 50, .rotated = true},
+    {MNEM_TYPE_F32, 8, 2, 64, 32, 150, 3, .rotated = true},
+    {MNEM_TYPE_F32, 6, 2, 72, 16, 90, 3, .value_dim = 40, .window = 33, .rotated = true},
+    {MNEM_TYPE_F16, 32, 4, 128, 64, 70, 3, .apart = true, .value_type = MNEM_TYPE_Q8_0},
+    {MNEM_TYPE_F16, 3, 3, 64, 64, 70, 3, .apart = true, .value_type = MNEM_TYPE_Q4_0},
+    {MNEM_TYPE_F16, 5, 1, 72, 16, 70, 3, .apart = true, .value_type = MNEM_TYPE_F32},
+    {MNEM_TYPE_Q8_0, 8, 2, 64, 32, 150, 3, .apart = true, .value_type = MNEM_TYPE_Q4_0},
+    {MNEM_TYPE_Q8_0, 30, 1, 64, 16, 70, 3, .apart = true, .value_type = MNEM_TYPE_F16},
+    {MNEM_TYPE_Q8_0, 4, 2, 96, 16, 70, 3, .apart = true, .value_type = MNEM_TYPE_F32},
+    {MNEM_TYPE_Q4_0, 8, 2, 64, 32, 150, 3, .apart = true, .value_type = MNEM_TYPE_Q8_0},
+    {MNEM_TYPE_Q4_0, 25, 1, 64, 16, 70, 3, .apart = true, .value_type = MNEM_TYPE_F16},
+    {MNEM_TYPE_Q4_0, 4, 2, 32, 16, 70, 3, .apart = true, .value_type = MNEM_TYPE_F32},
+    {MNEM_TYPE_F32, 26, 1, 64, 16, 70, 3, .apart = true, .value_type = MNEM_TYPE_F16},
+    {MNEM_TYPE_F32, 4, 2, 64, 16, 90, 3, .apart = true, .value_type = MNEM_TYPE_Q8_0},
+    {MNEM_TYPE_F32, 24, 1, 64, 16, 90, 3, .apart = true, .value_type = MNEM_TYPE_Q4_0},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 /* Under sanitizers every shape, but bits of some of them and fewer random ones. */
@@ -61,9 +83,9 @@ static int64_t outputs(const kv_case *c) {
     return (int64_t)c->positions * c->heads * kv_values(c);
 }
 
-/* Q8_0: probabilities of a tile have 16 bits. */
+/* Values of Q8_0 and Q4_0: probabilities of a tile have 16 bits. */
 static double tolerance(const kv_case *c) {
-    return c->type == MNEM_TYPE_Q8_0 ? 2e-4 : 3e-6;
+    return kv_scaled(c->type) || kv_scaled(kv_value_type(c)) ? 2e-4 : 3e-6;
 }
 
 static float *results(const kv_case *c) {
@@ -101,6 +123,7 @@ static void both_ways_equals_a_full_softmax(void **state) {
         {MNEM_TYPE_F32, 4, 4, 8, 64, 200, 3, .both_ways = true},
         {MNEM_TYPE_F16, 12, 12, 32, 64, 130, 3, .both_ways = true},
         {MNEM_TYPE_Q8_0, 6, 2, 96, 64, 65, 3, .both_ways = true},
+        {MNEM_TYPE_Q4_0, 6, 2, 96, 64, 65, 3, .both_ways = true, .rotated = true},
         {MNEM_TYPE_F32, 2, 1, 64, 64, 1, 3, .both_ways = true},
     };
     for (size_t i = 0; i < sizeof both / sizeof *both; i++) {
@@ -120,10 +143,16 @@ static void random_shapes_equal_a_full_softmax(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= RANDOM_SHAPES; seed++) {
         rng r = {seed * 1000};
-        const bool q8 = seed % 2;
+        static const mnem_type types[] = {MNEM_TYPE_F16, MNEM_TYPE_Q8_0, MNEM_TYPE_Q4_0,
+                                          MNEM_TYPE_F32};
+        const mnem_type keys = types[rng_int(&r, 0, 3)], values = types[rng_int(&r, 0, 3)];
+        const bool q8 = kv_scaled(keys) || kv_scaled(values);
         const int kv_heads = rng_int(&r, 1, 4), group = rng_int(&r, 1, 16);
         const kv_case c = {
-            .type = q8 ? MNEM_TYPE_Q8_0 : MNEM_TYPE_F16,
+            .type = keys,
+            .apart = true,
+            .value_type = values,
+            .rotated = seed % 2,
             .heads = kv_heads * group,
             .kv_heads = kv_heads,
             .head_dim = q8 ? 32 * rng_int(&r, 1, 4) : 8 * rng_int(&r, 1, 16),
@@ -188,8 +217,9 @@ static void bits_do_not_depend_on_the_level(void **state) {
 
 static void huge_scores_give_no_nan(void **state) {
     (void)state;
-    for (int type = 0; type < 2; type++) {
-        kv_case c = {type ? MNEM_TYPE_Q8_0 : MNEM_TYPE_F16, 4, 2, 64, 16, 100, 1e37f, .window = 0};
+    static const mnem_type types[] = {MNEM_TYPE_F16, MNEM_TYPE_Q8_0, MNEM_TYPE_Q4_0};
+    for (int type = 0; type < 3; type++) {
+        kv_case c = {types[type], 4, 2, 64, 16, 100, 1e37f, .window = 0};
         kv_data data = kv_data_make(&c, 5);
         float *out = results(&c);
         kv_run(&data, 1, NULL, out);
@@ -208,9 +238,9 @@ static void huge_scores_give_no_nan(void **state) {
 
 static void equal_scores_give_the_mean(void **state) {
     (void)state;
-    for (int type = 0; type < 2; type++) {
-        kv_case c = {
-            type ? MNEM_TYPE_Q8_0 : MNEM_TYPE_F16, 4, 2, 64, 16, 100, 1, .equal_keys = true};
+    static const mnem_type types[] = {MNEM_TYPE_F16, MNEM_TYPE_Q8_0, MNEM_TYPE_Q4_0};
+    for (int type = 0; type < 3; type++) {
+        kv_case c = {types[type], 4, 2, 64, 16, 100, 1, .equal_keys = true};
         kv_data data = kv_data_make(&c, 5);
         float *out = results(&c);
         kv_run(&data, 2, NULL, out);
@@ -224,7 +254,7 @@ static void equal_scores_give_the_mean(void **state) {
 
 static mnem_op_desc attention_desc(mnem_type type, int tokens) {
     mnem_op_desc desc = {.kind = MNEM_OP_ATTENTION, .workers = 1, .scale = 0.125f};
-    desc.kv = (mnem_kv_layout){type, 2, 64, 16, 0};
+    desc.kv = (mnem_kv_layout){type, 2, 64, 16, .value_dim = 0};
     desc.max_positions = 256;
     desc.in[0] = desc.out = mnem_tensor_3d(MNEM_TYPE_F32, tokens, 4, 64);
     return desc;
@@ -280,7 +310,7 @@ static void check_a8(int head_dim, int value_dim, int tokens) {
     rng r = {4};
     rng_fill(&r, rows, (T + 4) * 4 * 128, 1.0f);
     mnem_op_desc desc = {.kind = MNEM_OP_KV_STORE, .scale = 0.125f, .max_positions = 64};
-    desc.kv = (mnem_kv_layout){MNEM_TYPE_F16, 2, head_dim, 16, value_dim};
+    desc.kv = (mnem_kv_layout){MNEM_TYPE_F16, 2, head_dim, 16, .value_dim = value_dim};
     const uint64_t page = mnem_kv_page_bytes(&desc.kv), a8 = mnem_type_row_bytes(MNEM_TYPE_A8, n);
     uint8_t *pages = aligned_alloc(64, page * 3), *later = aligned_alloc(64, a8 * T);
     uint8_t *direct = aligned_alloc(64, a8 * T);
@@ -338,12 +368,24 @@ static void prepare_names_what_is_wrong(void **state) {
     op_refused(&d, "head_dim must be a multiple of 32");
     d = attention_desc(MNEM_TYPE_Q8_0, 8);
     d.kv.value_dim = 40;
-    op_refused(&d, "value_dim must be a multiple of 8, and of 32 for a KV cache of type Q8_0");
+    op_refused(&d, "value_dim must be a multiple of 8, and of 32 for values of type Q8_0 or Q4_0");
+    d = attention_desc(MNEM_TYPE_Q4_0, 8);
+    d.kv.head_dim = 48;
+    op_refused(&d, "head_dim must be a multiple of 32 for keys of type Q8_0 or Q4_0");
+    d = attention_desc(MNEM_TYPE_F16, 8);
+    d.kv.apart = true;
+    d.kv.value_type = MNEM_TYPE_Q4_0;
+    d.kv.value_dim = 40;
+    op_refused(&d, "of 32 for values of type Q8_0 or Q4_0");
     d = attention_desc(MNEM_TYPE_F16, 8);
     d.kv.value_dim = 32;
     op_refused(&d, "out must be F32 [T, heads, 32] or A8 [T, heads * 32]");
-    d = attention_desc(MNEM_TYPE_Q4_0, 8);
-    op_refused(&d, "must be F16, F32 or Q8_0");
+    d = attention_desc(MNEM_TYPE_Q4_K, 8);
+    op_refused(&d, "must be F16, F32, Q8_0 or Q4_0");
+    d = attention_desc(MNEM_TYPE_F16, 8);
+    d.kv.apart = true;
+    d.kv.value_type = MNEM_TYPE_BF16;
+    op_refused(&d, "must be F16, F32, Q8_0 or Q4_0");
     d = attention_desc(MNEM_TYPE_F16, 8);
     d.kv.kv_heads = 3;
     op_refused(&d, "attention (in[0] F32 [8, 4, 64]");
@@ -371,9 +413,24 @@ static void prepare_names_what_is_wrong(void **state) {
     op_refused(&d, "in[0]");
 }
 
+static void q4_pages_are_about_a_quarter(void **state) {
+    (void)state;
+    for (int32_t dim = 32; dim <= 1024; dim += 32) {
+        mnem_kv_layout l = {
+            .type = MNEM_TYPE_F16, .kv_heads = 2, .head_dim = dim, .page_tokens = 64};
+        const double f16 = (double)mnem_kv_page_bytes(&l);
+        l.type = MNEM_TYPE_Q4_0;
+        assert_true((double)mnem_kv_page_bytes(&l) <= 0.29 * f16);
+        l.type = MNEM_TYPE_Q8_0;
+        l.apart = true;
+        l.value_type = MNEM_TYPE_Q4_0;
+        assert_true((double)mnem_kv_page_bytes(&l) <= (34.0 + 18.0) / 128 * f16);
+    }
+}
+
 static void q8_pages_are_about_half(void **state) {
     (void)state;
-    mnem_kv_layout l = {MNEM_TYPE_F16, 4, 64, 32, 0};
+    mnem_kv_layout l = {MNEM_TYPE_F16, 4, 64, 32, .value_dim = 0};
     assert_int_equal(mnem_kv_page_bytes(&l), 4 * 32 * 64 * 2 * 2);
     l.type = MNEM_TYPE_Q8_0;
     assert_int_equal(mnem_kv_page_bytes(&l), 4 * 32 * 2 * (64 + 2 * 2));
@@ -392,6 +449,7 @@ int main(void) {
         cmocka_unit_test(a8_output_is_the_f32_output_quantized),
         cmocka_unit_test(prepare_names_what_is_wrong),
         cmocka_unit_test(q8_pages_are_about_half),
+        cmocka_unit_test(q4_pages_are_about_a_quarter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -190,16 +190,24 @@ static void choose_some(rng *r) {
 
 static void attention_to_chosen_positions_is_that_to_a_text_of_them(void **state) {
     (void)state;
-    const mnem_type types[] = {MNEM_TYPE_F16, MNEM_TYPE_F32, MNEM_TYPE_Q8_0};
+    const mnem_type types[] = {MNEM_TYPE_F16, MNEM_TYPE_F32, MNEM_TYPE_Q8_0, MNEM_TYPE_Q4_0};
+    enum { TYPES = sizeof types / sizeof *types };
     rng r = {3};
     rng_fill(&r, whole.key[0][0], (int64_t)TOKENS * KV_HEADS * DIM, 1);
     rng_fill(&r, whole.value[0][0], (int64_t)TOKENS * KV_HEADS * DIM, 1);
     rng_fill(&r, query[0][0], (int64_t)ROWS * QUERY_HEADS * DIM, 3);
-    for (int i = 0; i < 9; i++) {
-        const mnem_kv_layout layout = {types[i % 3], KV_HEADS, DIM, PAGE, 0};
+    for (int i = 0; i < TYPES * TYPES; i++) {
+        const mnem_kv_layout layout = {.type = types[i % TYPES],
+                                       .kv_heads = KV_HEADS,
+                                       .head_dim = DIM,
+                                       .page_tokens = PAGE,
+                                       .apart = true,
+                                       .value_type = types[i / TYPES],
+                                       .keys_rotated = i % 5 == 0,
+                                       .values_rotated = i % 2 == 0};
         choose_some(&r);
         store(&whole, &layout, TOKENS);
-        attend(&whole, &layout, TOKENS - ROWS, ROWS, 1 + i / 3, query[0][0], positions[0],
+        attend(&whole, &layout, TOKENS - ROWS, ROWS, 1 + i % 3, query[0][0], positions[0],
                out[0][0]);
         for (int row = 0; row < ROWS; row++) {
             memset(alone.pages, 0xff, sizeof alone.pages);
@@ -216,7 +224,7 @@ static void attention_to_chosen_positions_is_that_to_a_text_of_them(void **state
 
 static void rows_that_see_no_more_than_they_may_choose_see_all(void **state) {
     (void)state;
-    const mnem_kv_layout layout = {MNEM_TYPE_F16, KV_HEADS, DIM, PAGE, 0};
+    const mnem_kv_layout layout = {MNEM_TYPE_F16, KV_HEADS, DIM, PAGE, .value_dim = 0};
     static float all[ROWS][QUERY_HEADS][DIM];
     store(&whole, &layout, TOKENS);
     memset(positions, 0xff, sizeof positions); /* isn't read */
@@ -229,7 +237,7 @@ static void a_choice_has_neither_window_nor_both_ways(void **state) {
     (void)state;
     mnem_op_desc d = {.kind = MNEM_OP_ATTENTION,
                       .workers = 1,
-                      .kv = {MNEM_TYPE_F16, KV_HEADS, DIM, PAGE, 0},
+                      .kv = {MNEM_TYPE_F16, KV_HEADS, DIM, PAGE, .value_dim = 0},
                       .scale = 1,
                       .window = 8,
                       .max_positions = TOKENS};

@@ -134,7 +134,7 @@ static void wrong_rows_ids_and_pages_are_named(void **state) {
           "ids has 4 at index 4, expected 0 to less than 4");
     right(&embed, (mnem_op_args){.tokens = 4, .in = {a}, .out = y, .ids = ids});
     d = (mnem_op_desc){.kind = MNEM_OP_ATTENTION, .scale = 1.0f, .max_positions = 32};
-    d.kv = (mnem_kv_layout){MNEM_TYPE_F32, 1, 8, 16, 0};
+    d.kv = (mnem_kv_layout){MNEM_TYPE_F32, 1, 8, 16, .value_dim = 0};
     d.in[0] = d.out = mnem_tensor_3d(MNEM_TYPE_F32, 2, 1, 8);
     const mnem_op attention = prepared(d);
     const int32_t table[2] = {0, 1};
@@ -193,7 +193,7 @@ static void costs_are_those_of_the_operands(void **state) {
 static void attention_costs_what_it_sees(void **state) {
     (void)state;
     mnem_op_desc d = {.kind = MNEM_OP_ATTENTION, .scale = 1.0f, .max_positions = 32};
-    d.kv = (mnem_kv_layout){MNEM_TYPE_F16, 1, 16, 16, 0};
+    d.kv = (mnem_kv_layout){MNEM_TYPE_F16, 1, 16, 16, .value_dim = 0};
     d.in[0] = d.out = mnem_tensor_3d(MNEM_TYPE_F32, 2, 2, 16);
     const mnem_kv_sequence s = {NULL, 0, NULL, 10, 0, 2};
     const mnem_op_args args = {.tokens = 2, .kv = &s, .kv_count = 1};

@@ -277,6 +277,27 @@ static void two_models_take_what_their_plans_say(void **state) {
                  (unsigned long long)peak);
 }
 
+/* The same model, its keys and values in f32 beside those of --kv. */
+static double kl_of(const char *kv) {
+    json_t *o = object_of(RUN("perplexity", tool_model, text(), "--kl", tool_model, "-c", "64",
+                              "-q", "--json", "--kv", kv, "--kl-kv", "f32"));
+    const double mean = member(o, "kl_mean");
+    json_decref(o);
+    return mean;
+}
+
+static void fewer_bits_of_keys_and_values_are_further_away(void **state) {
+    (void)state;
+    const double q8 = kl_of("q8_0"), mixed = kl_of("q8_0:q4_0"), q4 = kl_of("q4_0");
+    print_message("KL: q8_0 %g, q8_0:q4_0 %g, q4_0 %g\n", q8, mixed, q4);
+    assert_true(kl_of("f32") == 0);
+    assert_true(0 < kl_of("f16") && kl_of("f16") < q8);
+    assert_true(q8 < mixed && mixed < q4 && q4 < 1);
+    const tool_result r = RUN("perplexity", tool_model, text(), "-c", "64", "--kl-kv", "f32");
+    assert_int_equal(r.code, 2);
+    assert_non_null(strstr(r.err, "give --kl too"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_is_no_distance_from_itself),
@@ -288,6 +309,7 @@ int main(void) {
         cmocka_unit_test(a_reference_that_is_none_is_named),
         cmocka_unit_test(a_table_says_both_and_their_distance),
         cmocka_unit_test(two_models_take_what_their_plans_say),
+        cmocka_unit_test(fewer_bits_of_keys_and_values_are_further_away),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

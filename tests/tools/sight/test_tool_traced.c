@@ -149,7 +149,7 @@ static json_t *run_traced(const char *path) {
     return tool_last_object(RUN(
         "run", tool_model, "-q", "--json", "--trace", path, "-p",
         PICK("And God said", "In the", "Now these are the names of"), "-n", PICK("1", "7", "40"),
-        "--ctx", PICK("64", "128", "256"), "--kv", PICK("f16", "q8_0", "f32"), "--threads",
+        "--ctx", PICK("64", "128", "256"), "--kv", PICK("f16", "q8_0", "q4_0"), "--threads",
         PICK("1", "2", "3"), "--memory", PICK(tool_memory(17 * MIB), tool_memory(25 * MIB), "2G")));
 }
 
@@ -289,7 +289,7 @@ static void serve_traced(const char *path, char *text, size_t room) {
     const pid_t pid =
         tool_start((const char *const[]){"serve", "--port", "0", "-v", "--trace", path, "--memory",
                                          tool_memory(33 * MIB), "--parallel", PICK("1", "2", "4"),
-                                         "--kv", PICK("f16", "q8_0"), NULL},
+                                         "--kv", PICK("f16", "q8_0:q4_0"), NULL},
                    &out, &err);
     for (size_t n = 0; n < sizeof line - 1 && !strchr(line, '\n'); n++)
         assert_int_equal(read(out, line + n, 1), 1);

@@ -30,8 +30,11 @@ static uint64_t number(const json_t *object, const char *key) {
 static void bytes_of_run_have_names(void **state) {
     (void)state;
     if (!MNEM_RELEASE) skip();
-    const char *const rows[][2] = {
-        {"--threads", "1"}, {"--memory", tool_memory(6 * MIB)}, {"--kv", "q8_0"}, {"--ctx", "64"}};
+    const char *const rows[][2] = {{"--threads", "1"},
+                                   {"--memory", tool_memory(6 * MIB)},
+                                   {"--kv", "q8_0"},
+                                   {"--kv", "q4_0"},
+                                   {"--ctx", "64"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         json_t *o = tool_last_object(RUN("run", tool_model, "-p", "And God said", "-n", "24", "-q",
                                          "--json", rows[i][0], rows[i][1]));

@@ -90,7 +90,7 @@ static void set_plan(const tool_stage *stage, mnem_history_run *run) {
     run->weight_bytes = p->weight_bytes;
     run->budget_bytes = p->budget_bytes;
     run->predicted_bytes = p->peak_bytes - stage->kept_bytes;
-    snprintf(run->kv, sizeof run->kv, "%s", tool_kv_text(p->kv_type));
+    snprintf(run->kv, sizeof run->kv, "%s", mnem_kv_text(p->kv));
     tool_history_lines(p->line, p->lines, run);
 }
 

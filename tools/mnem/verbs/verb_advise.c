@@ -187,9 +187,9 @@ static int plan_again(const advise_options *o, const mnem_history_run *run) {
     again.session.threads = run->threads;
     again.session.chunk = run->chunk;
     again.session.page_cache = run->page_cache != 0;
-    again.session.kv = strcmp(run->kv, "q8_0") == 0  ? MNEM_KV_Q8_0
-                       : strcmp(run->kv, "f32") == 0 ? MNEM_KV_F32
-                                                     : MNEM_KV_F16;
+    mnem_kv_choice kv = MNEM_KV_F16;
+    if (*run->kv) (void)mnem_kv_parse(run->kv, &kv); /* else as above */
+    again.session.kv = (int32_t)kv;
     const int code = open_model(&again);
     snprintf(facts.model, sizeof facts.model, "%s", again.args.operand[0]);
     return code == TOOL_OK ? add_plan() : code;

@@ -283,7 +283,7 @@ static int run_bench(bench *b) {
         tool_report_model(stderr, stage);
         fprintf(stderr, "%d thread%s, KV %s, context %d, weights %s; best of %d\n",
                 stage->plan.threads, tool_s((uint64_t)stage->plan.threads),
-                tool_kv_text(stage->plan.kv_type), stage->plan.context,
+                mnem_kv_text(stage->plan.kv), stage->plan.context,
                 stage->plan.streamed ? "streamed" : "resident", b->repeats);
     }
     code = measure_machine(b);

@@ -9,6 +9,7 @@ typedef struct perplexity_options {
     tool_args args;
     tool_session_asked session;
     const char *file, *kl;
+    int32_t kl_kv;  /* mnem_kv_choice */
     int32_t chunks; /* 0: all */
 } perplexity_options;
 
@@ -82,12 +83,15 @@ static int verb_perplexity(const tool_args *args) {
         return tool_usage("perplexity",
                           "the operand \"%s\" and --file both name the text: leave one out",
                           args->operand[1]);
+    if (tool_given(args, "kl-kv") && !o->kl)
+        return tool_usage("perplexity", "--kl-kv is the type of the model of --kl: give --kl too");
     tool_interrupt_watch(NULL);
     tool_progress_lines();
     int code = tool_stage_open(args, &o->session, &stage);
     if (code == TOOL_OK && tool_ranks_follows()) return tool_stage_follow(&stage);
     if (code == TOOL_OK) code = tool_stage_needs_text(&stage);
     if (code == TOOL_OK && o->kl) code = tool_reference_open(&reference, &stage, o->kl);
+    if (tool_given(args, "kl-kv")) reference.kv = o->kl_kv;
     if (code == TOOL_OK) code = tool_stage_tokenizer(&stage);
     if (code == TOOL_OK)
         code = tool_windows_open(&windows, &stage, o->kl ? &reference : NULL,
@@ -115,6 +119,10 @@ static const tool_option options[] = {
          "compare with another model of the same vocabulary, usually the unquantized (F16) file "
          "of this one: the Kullback-Leibler divergence of this model's predictions from that "
          "model's (in nats), and how often both predict the same token as the likeliest"},
+    {"kl-kv", 0, "TYPE", TOOL_VALUE_KV, AT(kl_kv),
+     .choices = "f16 q8_0 q4_0 auto f32 q4_0-unrotated",
+     .help = "data type of the KV cache of the model of --kl (default: that of --kv); with the "
+             "same file for both models the divergence is what --kv costs"},
     TOOL_GROUP(tool_memory_options, AT(session.memory)),
     TOOL_CTX_OPTION(AT(session.context), "the model's, at most 4096"),
     TOOL_GROUP(tool_pass_options, AT(session)),
@@ -144,4 +152,6 @@ TOOL_VERB(
     "tokens that became less likely cancel in perplexity, but not in KL divergence.\n",
     "mnem perplexity model.gguf heldout.txt  # use windows of the model's context, up to 4096\n"
     "mnem perplexity model.gguf heldout.txt --ctx 512 --json  # use windows of 512 tokens\n"
-    "mnem perplexity q4.gguf heldout.txt --kl f16.gguf  # show what quantizing to 4 bits costs\n");
+    "mnem perplexity q4.gguf heldout.txt --kl f16.gguf  # show what quantizing to 4 bits costs\n"
+    "mnem perplexity a.gguf heldout.txt --kv q4_0 --kl a.gguf --kl-kv f32  # what a 4-bit KV cache "
+    "costs\n");

@@ -143,8 +143,7 @@ int batch_output_check(const batch *b) {
     return tool_failed(
         "%s has answers of this model with other options, by which texts differ (context %d and KV "
         "type %s now, template, sampling): go on with the same options, or choose another --out",
-        b->o->out, b->serve.model.stage.plan.context,
-        tool_kv_text(b->serve.model.stage.plan.kv_type));
+        b->o->out, b->serve.model.stage.plan.context, mnem_kv_text(b->serve.model.stage.plan.kv));
 }
 
 /* ---- answers of this run ---- */

@@ -18,7 +18,8 @@ static size_t value_bytes(tool_value kind) {
     switch (kind) {
     case TOOL_VALUE_FLAG: return sizeof(bool);
     case TOOL_VALUE_COUNT:
-    case TOOL_VALUE_CHOICE: return sizeof(int32_t);
+    case TOOL_VALUE_CHOICE:
+    case TOOL_VALUE_KV: return sizeof(int32_t);
     case TOOL_VALUE_FLOAT: return sizeof(float);
     case TOOL_VALUE_REAL: return sizeof(double);
     case TOOL_VALUE_SIZE:
@@ -45,10 +46,16 @@ static uint64_t hash_option(uint64_t hash, const tool_option *o, const char *at)
     return batch_hash(hash, at, value_bytes(o->kind));
 }
 
+/* Of the types that were first the number of the type, as answers of earlier versions have it. */
+static int32_t kv_number(mnem_kv_choice kv) {
+    const bool first = kv == MNEM_KV_F16 || kv == MNEM_KV_Q8_0 || kv == MNEM_KV_F32;
+    return first ? (int32_t)mnem_kv_type(kv) : (int32_t)kv + (1 << 20);
+}
+
 static uint64_t hash_options(const batch *b) {
     const tool_args *args = &b->o->serve.args;
     const mnem_engine_plan *plan = &b->serve.model.stage.plan;
-    const int32_t numbers[] = {plan->context, (int32_t)plan->kv_type};
+    const int32_t numbers[] = {plan->context, kv_number(plan->kv)};
     uint64_t hash = batch_hash(0, numbers, sizeof numbers);
     tool_option o;
     for (int i = 0; tool_option_get(args->verb, i, &o); i++)

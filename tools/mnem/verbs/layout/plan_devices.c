@@ -58,7 +58,7 @@ static int print_split(const tool_stage *stage, const mnem_engine_device *device
     tool_report_model(stdout, stage);
     tool_outf("split over %d device%s: context %d token%s, KV %s, chunks of %d\n", count,
               tool_s((uint64_t)count), split->context, tool_s((uint64_t)split->context),
-              tool_kv_text(split->kv_type), split->chunk);
+              mnem_kv_text(split->kv), split->chunk);
     tool_outf("  device       layers    weights         kv activations       used         of"
               "       room\n");
     for (int32_t i = 0; i < count; i++) print_device(i, &devices[i]);
@@ -80,10 +80,9 @@ static int print_json(const mnem_engine_device *devices, int32_t count,
                       const mnem_engine_split *split) {
     json_t *list = json_array();
     for (int32_t i = 0; i < count; i++) json_array_append_new(list, device_json(&devices[i]));
-    tool_out_json("devices",
-                  json_pack("{s:i, s:s, s:i, s:I, s:o}", "context", split->context, "kv",
-                            tool_kv_text(split->kv_type), "chunk", split->chunk, "room_bytes",
-                            (json_int_t)split->room_bytes, "devices", list));
+    tool_out_json("devices", json_pack("{s:i, s:s, s:i, s:I, s:o}", "context", split->context, "kv",
+                                       mnem_kv_text(split->kv), "chunk", split->chunk, "room_bytes",
+                                       (json_int_t)split->room_bytes, "devices", list));
     return tool_out_end();
 }
 

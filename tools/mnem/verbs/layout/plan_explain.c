@@ -96,7 +96,7 @@ json_t *tool_frontier_json(const tool_frontier *f) {
                             "peak_bytes", (json_int_t)w->peak_bytes, "seconds", w->seconds,
                             "tokens_per_s", w->tokens_per_s, "prompt_tokens_per_s",
                             w->prompt_tokens_per_s, "context", w->context, "chunk", w->chunk, "kv",
-                            tool_kv_text(w->kv_type), "matrices_resident", w->matrices_resident,
+                            mnem_kv_text(w->kv), "matrices_resident", w->matrices_resident,
                             "expert_slots", w->expert_slots, "expert_hit_rate", w->expert_hit_rate,
                             "bytes_streamed_per_pass", (json_int_t)w->bytes_streamed_per_pass,
                             "chosen", w->chosen, "gave_up", w->gave_up));

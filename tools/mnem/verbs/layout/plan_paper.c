@@ -195,7 +195,7 @@ static int print_table(const paper *p, const paper *other) {
     tool_report_model(stdout, p->stage);
     tool_outf("%s over %d ranks: context %d token%s, KV %s, chunks of %d\n",
               is_rows(p) ? "rows of every matrix" : "layers in a row", p->count, q->context,
-              tool_s((uint64_t)q->context), tool_kv_text(q->kv_type), q->chunk);
+              tool_s((uint64_t)q->context), mnem_kv_text(q->kv), q->chunk);
     tool_outf("%*s      for a token         for a chunk\n",
               (is_rows(p) ? 96 : 87) + (cuts_experts(p) ? 11 : 0), "");
     tool_outf(
@@ -261,7 +261,7 @@ static int print_json(const paper *p, const paper *other) {
     for (int32_t i = 0; i < p->count; i++) json_array_append_new(list, rank_json(p, i));
     json_t *more =
         json_pack("{s:b, s:i, s:s, s:i, s:b, s:f, s:f, s:o}", "cut_by_speed", q->part_by_work,
-                  "context", q->context, "kv", tool_kv_text(q->kv_type), "chunk", q->chunk,
+                  "context", q->context, "kv", mnem_kv_text(q->kv), "chunk", q->chunk,
                   "rank_bytes_measured", p->measured, "link_seconds", p->link.seconds,
                   "link_bytes_per_s", p->link.bytes_per_second, "ranks", list);
     if (object && more) json_object_update_new(object, more);

@@ -75,7 +75,7 @@ static int check_vocabulary(const tool_stage *model, const tool_stage *reference
 int tool_reference_open(tool_reference *reference, const tool_stage *model, const char *path) {
     tool_stage *s = &reference->stage;
     *reference = (tool_reference){
-        .stage = {.args = model->args, .asked = model->asked, .ledger = model->ledger}};
+        .stage = {.args = model->args, .asked = model->asked, .ledger = model->ledger}, .kv = -1};
     mnem_status status = mnem_model_open(path, &s->model);
     if (status == MNEM_OK) status = mnem_model_transformer(s->model, &s->transformer);
     if (status != MNEM_OK) return tool_fail(status);
@@ -301,6 +301,7 @@ int tool_reference_plan(tool_reference *reference, tool_stage *model, int32_t lo
     r->options.adapters = NULL;
     r->options.adapter_count = 0;
     r->options.shares_reserve = true; /* the model's plan has it */
+    if (reference->kv >= 0) r->options.kv = (mnem_kv_choice)reference->kv;
     if (model->options.comm) return plan_ranks(reference, model, logits);
     int code = find_pair(r, model, logits, &best);
     if (code == TOOL_OK) code = take_logits(reference, best.rows);

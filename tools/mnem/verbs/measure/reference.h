@@ -9,6 +9,7 @@
 
 typedef struct tool_reference {
     tool_stage stage; /* its model and session; the ledger is shared with the verb */
+    int32_t kv;       /* a mnem_kv_choice, of its keys and values; -1: that of the model's */
     int32_t rows;     /* number of buffered rows */
     float *logits;    /* [rows][vocab] */
     uint64_t logits_bytes;

@@ -113,14 +113,6 @@ static mnem_status plan_in(models_one *m, uint64_t share, uint64_t *own) {
     return status;
 }
 
-static mnem_kv_choice kv_of(mnem_type type) {
-    switch (type) {
-    case MNEM_TYPE_Q8_0: return MNEM_KV_Q8_0;
-    case MNEM_TYPE_F32: return MNEM_KV_F32;
-    default: return MNEM_KV_F16;
-    }
-}
-
 /* Plans for as many conversations as fit. The number is halved only if the user gave none. */
 static mnem_status plan_alone(models_one *m, uint64_t share, uint64_t *own) {
     int32_t parallel = serve_parallel_first(&m->served);
@@ -183,7 +175,7 @@ static mnem_status look_at(models_one *m) {
     m->least_bytes = m->tables_bytes + own;
     if (status != MNEM_OK) return status;
     o->context = m->served.stage.plan.context;
-    o->kv = kv_of(m->served.stage.plan.kv_type);
+    o->kv = m->served.stage.plan.kv;
     const mnem_engine_plan whole = m->served.stage.plan;
     (void)plan_in(m, 1, &least); /* this plan is refused, and says the least bytes */
     m->least_bytes = m->tables_bytes + least;
@@ -328,7 +320,7 @@ static mnem_status plan_new(models_one *m, uint64_t tables) {
     mnem_status status = plan_alone(m, room - tables, &own);
     if (status != MNEM_OK) return status;
     o->context = m->served.stage.plan.context;
-    o->kv = kv_of(m->served.stage.plan.kv_type);
+    o->kv = m->served.stage.plan.kv;
     uint64_t bytes = tables + least_share(m, 0, own);
     if (had > bytes && had <= room) bytes = had;
     status = plan_alone(m, bytes - tables, &own);
