@@ -12,8 +12,8 @@
 static const double draft_cost = 1.01;
 
 static bool is_as_good(const mnem_engine_plan *with, const mnem_engine_plan *without) {
-    return with->draft > 0 && with->context >= without->context &&
-           with->kv_type == without->kv_type && with->pages >= without->pages &&
+    return with->draft > 0 && with->context >= without->context && with->kv == without->kv &&
+           with->pages >= without->pages &&
            with->predicted_seconds <= draft_cost * without->predicted_seconds;
 }
 

@@ -71,10 +71,10 @@ typedef struct mnem__attention_scratch {
     float *keys, *values; /* f16: a tile in f32: [4][d][16], [64][D] */
     int16_t *words;       /* q8_0 values: [d/32][STEP_ROWS][64] probabilities times value scales */
     float *value_scale;   /* q8_0 values: [d/32][64] of a tile */
-    float *value_by;      /* q8_0 values: [d/32][64] what probabilities are multiplied by to be words */
-    float *value_max;     /* q8_0 values: [d/32] the largest magnitude of value_scale */
-    uint8_t *gathered;    /* [4] blocks of chosen positions */
-    uint8_t *wide;        /* q4_0: [4] blocks as they are in q8_0 */
+    float *value_by;  /* q8_0 values: [d/32][64] what probabilities are multiplied by to be words */
+    float *value_max; /* q8_0 values: [d/32] the largest magnitude of value_scale */
+    uint8_t *gathered; /* [4] blocks of chosen positions */
+    uint8_t *wide;     /* q4_0: [4] blocks as they are in q8_0 */
     uint64_t bytes;
 } mnem__attention_scratch;
 mnem__attention_scratch mnem__attention_scratch_get(const mnem_kv_layout *layout, int64_t rows,
