@@ -4,10 +4,12 @@
  * The convolutions of lfm2 stand in for recurrent layers, as in test_live_states.c. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "engine/engine_private.h"
 #include "engine/pages/saved_case.h"
+#include "engine/saved/saved_private.h"
 #include "model/architecture/architecture.h"
 
 enum { EVERY = 32 };
@@ -306,7 +308,7 @@ static struct {
     uint8_t bytes[SLOTS][STATE_MOST];
     bool taken[SLOTS];
     mnem_engine *engine;
-    int32_t out, in;
+    int32_t out, in, saved, loaded;
 } shelf;
 
 static void *state_on(int32_t page) {
@@ -341,11 +343,42 @@ static void shelf_drop(void *context, int32_t slot) {
     shelf.taken[slot] = false;
 }
 
+static mnem_status shelf_save(void *context, int32_t slot, int fd, uint64_t at,
+                              mnem__checksum *sum) {
+    const size_t n = shelf.engine->pages[MNEM__KV_STATES].page_bytes;
+    (void)context;
+    assert_true(shelf.taken[slot]);
+    if (random_to(7) == 0) return MNEM_NOT_READY;
+    mnem__checksum_add(sum, shelf.bytes[slot], n);
+    assert_int_equal(pwrite(fd, shelf.bytes[slot], n, (off_t)at), (ssize_t)n);
+    shelf.saved++;
+    return MNEM_OK;
+}
+
+static int32_t shelf_load(void *context, int fd, uint64_t at, int32_t position, int32_t tokens,
+                          mnem__checksum *sum) {
+    const size_t n = shelf.engine->pages[MNEM__KV_STATES].page_bytes;
+    int32_t slot = 0;
+    (void)context;
+    assert_in_range(tokens, 1, position);
+    while (slot < SLOTS && shelf.taken[slot]) slot++;
+    if (slot == SLOTS || random_to(9) == 0) return MNEM__STORE_FULL;
+    assert_int_equal(pread(fd, shelf.bytes[slot], n, (off_t)at), (ssize_t)n);
+    mnem__checksum_add(sum, shelf.bytes[slot], n);
+    shelf.taken[slot] = true;
+    shelf.loaded++;
+    return slot;
+}
+
 static void put_up_shelf(mnem_engine *e) {
     memset(shelf.taken, 0, sizeof shelf.taken);
     shelf.engine = e;
     assert_true(e->pages[MNEM__KV_STATES].page_bytes <= STATE_MOST);
-    e->snapshots.store = (mnem__snapshot_store){shelf_write, shelf_read, shelf_drop, NULL};
+    e->snapshots.store = (mnem__snapshot_store){.write = shelf_write,
+                                                .read = shelf_read,
+                                                .drop = shelf_drop,
+                                                .save = shelf_save,
+                                                .load = shelf_load};
 }
 
 /* A slot is taken exactly where a list has it. */
@@ -419,6 +452,32 @@ static void cut_back(mnem_sequence *s) {
     if (random_to(1)) (void)mnem__sequence_put_away(s);
 }
 
+/* To a file and back, with some of its snapshots, from wherever they are. */
+static void save_and_load(engine_case *c, mnem_sequence **s) {
+    mnem_saved saved;
+    const int32_t most = random_to(3) ? INT32_MAX : random_to(3);
+    const int32_t ready = mnem__sequence_ready(*s, mnem_sequence_length(*s));
+    if (ready == 0) return; /* there is nothing to save */
+    must(mnem__sequence_truncate_away(*s, ready));
+    const int fd = memfd_create("saved", MFD_CLOEXEC);
+    const uint64_t bytes = mnem__sequence_save_bytes(*s, 0, most);
+    const uint64_t sum = mnem__checksum_of(text, (size_t)ready * sizeof *text);
+    const mnem_status status = mnem__sequence_save(*s, text, sum, 0, most, fd, 0);
+    if (status == MNEM_OK) {
+        assert_in_range(lseek(fd, 0, SEEK_END), 1, bytes);
+        mnem_sequence_destroy(*s);
+        must(mnem_sequence_create(c->engine, s));
+        must(mnem_saved_open(c->engine, fd, 0, &saved));
+        assert_true(saved.states >= 1 && saved.states - 1 <= most && saved.bytes <= bytes);
+        must(mnem_sequence_load(*s, &saved, ready));
+        assert_int_equal(mnem__sequence_ready(*s, ready), ready);
+    } else {
+        assert_int_equal(status, MNEM_NOT_READY); /* what could not be read is gone */
+        assert_true(mnem__sequence_ready(*s, ready) < ready);
+    }
+    close(fd);
+}
+
 static void mix(engine_case *c, mnem_sequence **s, int seed) {
     const int i = random_to(SEQUENCES - 1), k = random_to(SEQUENCES - 1);
     if (!s[i] && !s[k]) {
@@ -435,6 +494,8 @@ static void mix(engine_case *c, mnem_sequence **s, int seed) {
         s[i] = NULL;
     } else if (random_to(3) == 0) {
         cut_back(s[i]);
+    } else if (random_to(3) == 0) {
+        save_and_load(c, &s[i]);
     } else {
         must(mnem_sequence_truncate(s[i], mnem_sequence_length(s[i])));
         go(c, s[i], seed);
@@ -472,7 +533,7 @@ static void random_mixes_have_the_bits_of_a_text_that_never_was_cut(void **state
 static void a_store_that_fails_at_random_changes_no_bit(void **state) {
     (void)state;
     for (int seed = 1; seed <= 60; seed++) mix_with(seed, true);
-    assert_true(shelf.out > 60 && shelf.in > 60);
+    assert_true(shelf.out > 60 && shelf.in > 60 && shelf.saved > 60 && shelf.loaded > 60);
 }
 
 int main(void) {
