@@ -6,6 +6,8 @@
  *     on_keep    keep_alive N           STAY    cancels END
  *                                       REFUSE  waiting requests end with an error
  *
+ * and news (models_tell): what a plan found out about a model.
+ *
  * Orders and wishes are under the lock. The API is called without the lock, since it calls the
  * functions for wishes, which take it. */
 #include <string.h>
@@ -88,9 +90,21 @@ static void refuse(models_one *m) {
     done(m, MODELS_REFUSE);
 }
 
+static void hear(models_one *m) {
+    models_all *v = m->of;
+    api_planned planned;
+    pthread_mutex_lock(&v->lock);
+    const bool told = m->told;
+    if (told) planned = m->planned_as;
+    m->told = false;
+    pthread_mutex_unlock(&v->lock);
+    if (told) api_model_know(v->s->api, m->index, &planned);
+}
+
 static void obey(models_all *v) {
     for (int32_t i = 0; i < v->list.count; i++) {
         models_one *m = &v->model[i];
+        hear(m);
         pthread_mutex_lock(&v->lock);
         const models_order order = m->order;
         pthread_mutex_unlock(&v->lock);
@@ -110,10 +124,6 @@ static void obey(models_all *v) {
 void models_on_wake(void *context) {
     models_all *v = heard;
     serve *s = v->s;
-    if (!v->begun) {
-        v->begun = true;
-        api_begin(s->api, s->http, NULL, 0);
-    }
     if (atomic_load(&s->draining)) api_drain(s->api);
     obey(v);
     s->api_wake(context);
@@ -147,4 +157,20 @@ void models_give(models_one *m, models_order what) {
     if (what == MODELS_BEGIN) m->kept = m->ended = false;
     pthread_mutex_unlock(&v->lock);
     http_server_wake(v->s->http);
+}
+
+void models_tell(models_one *m) {
+    models_all *v = m->of;
+    api_planned planned = {.least_bytes = m->least_bytes};
+    if (m->failed == MNEM_OK) {
+        planned.context = m->served.stage.plan.context;
+        planned.bytes = m->bytes;
+        api_served_planned(m->api, &planned);
+    }
+    snprintf(planned.failure, sizeof planned.failure, "%.199s", m->failed ? m->failure : "");
+    pthread_mutex_lock(&v->lock);
+    m->planned_as = planned;
+    m->told = true;
+    pthread_mutex_unlock(&v->lock);
+    if (v->s->http) http_server_wake(v->s->http);
 }

@@ -1,5 +1,9 @@
 /* models_plan.c: decides how many bytes each of several models takes, before any is loaded.
  *
+ * The thread of the connections answers already: listings show what is known, and requests for a
+ * model wait. It lends no bytes meanwhile, since only requests of loaded models are rendered, so
+ * that the ledger's numbers are those of the plans.
+ *
  * Each model is opened and planned alone, in all bytes that the budget has for models: this plan
  * gives its context and its speed. Then bisection finds the least bytes in which it is as fast; a
  * plan with more bytes is never slower. models_share adds to each model a part of the bytes that
@@ -201,21 +205,26 @@ static mnem_status settle(models_one *m) {
     o->shares_reserve = true;
     if (status == MNEM_OK) status = plan_alone(m, m->bytes - m->tables_bytes, &own);
     if (status == MNEM_OK) m->bytes = m->tables_bytes + own;
-    if (m->api)
-        api_model_know(m->of->s->api, m->index, m->api, m->served.stage.plan.context,
-                       m->least_bytes, m->bytes);
     m->options = *o;
     m->planned = status == MNEM_OK;
+    if (status == MNEM_OK) models_tell(m);
     models_close(m);
     return status;
 }
 
-static void tell_failure(const models_one *m) {
-    if (m->failed != MNEM_OK) tool_message("%s can't be served: %s", m->entry->name, m->failure);
+static void tell_failure(models_one *m) {
+    if (m->failed == MNEM_OK) return;
+    tool_message("%s can't be served: %s", m->entry->name, m->failure);
+    models_tell(m);
+}
+
+/* Whether a signal has ended the server. */
+static bool is_over(const models_all *v) {
+    return atomic_load(&v->s->over);
 }
 
 static void look_at_all(models_all *v) {
-    for (int32_t i = 0; i < v->list.count; i++) {
+    for (int32_t i = 0; i < v->list.count && !is_over(v); i++) {
         models_one *m = &v->model[i];
         const mnem_status status = look_at(m);
         if (status != MNEM_OK) fail(m, status);
@@ -247,30 +256,42 @@ static mnem_status charge_all(models_all *v, uint64_t before) {
     return status;
 }
 
+/* Plans a model in its bytes, if it can be served. An exit code: not whether it can. */
+static int settle_one(models_all *v, models_one *m) {
+    mnem_status status = m->failed;
+    if (status == MNEM_OK) {
+        models_next_release(v);
+        status = settle(m);
+        if (status != MNEM_OK && m->failed == MNEM_OK) fail(m, status);
+        status = models_next_charge(v);
+        if (status != MNEM_OK) return tool_fail(status);
+    }
+    tell_failure(m);
+    return TOOL_OK;
+}
+
+/* The exit code when all models were looked at. */
+static int end_of_plan(const models_all *v) {
+    mnem_status first = MNEM_OK;
+    for (int32_t i = 0; i < v->list.count; i++) {
+        if (v->model[i].failed == MNEM_OK) return TOOL_OK;
+        if (first == MNEM_OK) first = v->model[i].failed;
+    }
+    const int code = tool_failed("none of the listed models can be served, for the reasons above");
+    return first == MNEM_OVER_BUDGET ? TOOL_OVER_BUDGET : code;
+}
+
 int models_plan(models_all *v) {
     const uint64_t before = live_bytes(v);
-    mnem_status first = MNEM_OK;
-    int32_t there = 0;
     look_at_all(v);
-    mnem_status status = charge_all(v, before);
+    const mnem_status status = is_over(v) ? MNEM_OK : charge_all(v, before);
     if (status != MNEM_OK) return tool_fail(status);
     share_room(v);
-    for (int32_t i = 0; i < v->list.count; i++) {
-        models_one *m = &v->model[i];
-        if (m->failed == MNEM_OK) {
-            models_next_release(v);
-            status = settle(m);
-            if (status != MNEM_OK && m->failed == MNEM_OK) fail(m, status);
-            status = models_next_charge(v);
-            if (status != MNEM_OK) return tool_fail(status);
-        }
-        tell_failure(m);
-        there += m->failed == MNEM_OK;
-        if (first == MNEM_OK) first = m->failed;
+    for (int32_t i = 0; i < v->list.count && !is_over(v); i++) {
+        const int code = settle_one(v, &v->model[i]);
+        if (code != TOOL_OK) return code;
     }
-    if (there > 0) return TOOL_OK;
-    const int code = tool_failed("none of the models can be served in this budget");
-    return first == MNEM_OVER_BUDGET ? TOOL_OVER_BUDGET : code;
+    return is_over(v) ? TOOL_INTERRUPTED : end_of_plan(v);
 }
 
 /* ---- a file that was replaced ---- */
@@ -333,6 +354,7 @@ mnem_status models_look_again(models_one *m) {
     m->planned = status == MNEM_OK;
     m->failed = MNEM_OK;
     if (status != MNEM_OK) fail(m, status);
+    models_tell(m);
     models_close(m);
     const mnem_status charged = models_next_charge(v);
     api_plan_end(v->s->api);

@@ -387,6 +387,15 @@ static int make_api(models_all *v) {
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
+/* Clients are answered from here on: listings at once, requests when their model is loaded. Where
+ * the budget has no room for connections the plan is refused, and nobody can connect. */
+static int start_clients(models_all *v) {
+    serve *s = v->s;
+    if (s->o->dry_run || !s->http) return TOOL_OK;
+    api_begin(s->api, s->http, NULL, 0);
+    return serve_thread_start(s, models_on_over);
+}
+
 static int open_all(models_all *v, const tool_args *args) {
     serve *s = v->s;
     int code = s->o->key_file ? serve_keys_read(&s->keys, s->o->key_file) : TOOL_OK;
@@ -396,6 +405,7 @@ static int open_all(models_all *v, const tool_args *args) {
         code = tool_stage_open_none(args, &s->o->session, s->o->models, &s->model.stage);
     if (code == TOOL_OK) code = make_api(v);
     if (code == TOOL_OK) code = serve_http_create(s, models_on_wake, models_on_tick);
+    if (code == TOOL_OK) code = start_clients(v);
     if (code == TOOL_OK) code = models_plan(v);
     return code;
 }
@@ -421,11 +431,7 @@ static int serve_all(models_all *v) {
     const mnem_status status = mnem_ledger_hold(s->model.stage.ledger);
     if (status != MNEM_OK) return tool_fail(status);
     models_say_models(v);
-    int code = serve_thread_start(s, models_on_over);
-    if (code == TOOL_OK) {
-        http_server_wake(s->http);
-        code = load_pinned(v);
-    }
+    const int code = load_pinned(v);
     if (code != TOOL_OK) return code;
     say_ready(v);
     loop(v);
