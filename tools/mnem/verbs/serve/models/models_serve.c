@@ -421,8 +421,8 @@ static void say_ready(const models_all *v) {
                                 http_server_port(s->http), "models", names));
     } else {
         tool_outf("%s\n", http_server_address(s->http));
-        tool_out_flush();
     }
+    (void)tool_out_end(); /* an address that can't be written is said now, not when it ends */
     serve_notify("READY=1");
 }
 
