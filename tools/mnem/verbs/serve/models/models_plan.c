@@ -181,6 +181,29 @@ static mnem_status look_at(models_one *m) {
     return MNEM_OK;
 }
 
+/* Whether other models are pinned. */
+static bool others_are_pinned(const models_one *m) {
+    const models_all *v = m->of;
+    bool pinned = false;
+    for (int32_t i = 0; i < v->list.count; i++)
+        pinned |= i != m->index && v->list.entry[i].pin && v->model[i].failed == MNEM_OK;
+    return pinned;
+}
+
+/* Says what the budget lacks at least: of a larger one the server takes more, too. */
+static mnem_status never_fits(models_one *m) {
+    char needs[TOOL_TEXT], has[TOOL_TEXT], lacks[TOOL_TEXT];
+    const bool pinned = !m->entry->pin && others_are_pinned(m);
+    m->failed = MNEM_OVER_BUDGET;
+    snprintf(m->failure, sizeof m->failure,
+             "the model needs at least %s, but the server%s only %s of the budget: raise --memory "
+             "by at least %s",
+             tool_size(m->least_bytes, needs), pinned ? " and the pinned models leave" : " leaves",
+             tool_size(m->bytes, has),
+             tool_size(m->least_bytes > m->bytes ? m->least_bytes - m->bytes : 1, lacks));
+    return m->failed;
+}
+
 /* Plans a model in the bytes it was given: this is the plan of each load. Sets the exact bytes. */
 static mnem_status settle(models_one *m) {
     uint64_t own;
@@ -188,15 +211,7 @@ static mnem_status settle(models_one *m) {
     const int32_t context = o->context;
     const mnem_kv_choice kv = o->kv;
     if (m->bytes <= m->tables_bytes || m->bytes < m->least_bytes) {
-        char needs[TOOL_TEXT], has[TOOL_TEXT];
-        m->failed = MNEM_OVER_BUDGET;
-        snprintf(
-            m->failure, sizeof m->failure,
-            "needs at least %s, and the budget has %s for it beside the server%s: use a larger "
-            "--memory",
-            tool_size(m->least_bytes, needs), tool_size(m->bytes, has),
-            m->entry->pin ? "" : " and the pinned models");
-        return m->failed;
+        return never_fits(m);
     }
     mnem_status status = models_open(m, &m->tables_bytes);
     o = &m->served.stage.options;

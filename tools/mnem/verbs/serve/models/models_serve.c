@@ -76,7 +76,8 @@ static models_fact fact_of(models_one *m) {
 static void never(models_one *m, uint64_t room) {
     char needs[TOOL_TEXT], has[TOOL_TEXT], text[MODELS_TEXT];
     snprintf(text, sizeof text,
-             "it needs %s (%llu bytes), and at most %s (%llu bytes) are there for it",
+             "the model needs %s (%llu bytes), but the budget has at most %s (%llu bytes) for it: "
+             "use a larger --memory, or a smaller context",
              tool_size(m->bytes, needs), (unsigned long long)m->bytes, tool_size(room, has),
              (unsigned long long)room);
     refuse_wanted(m, 413, "model_too_large", text);
@@ -312,12 +313,14 @@ static int load_pinned(models_all *v) {
         models_one *m = &v->model[i];
         if (!m->entry->pin) continue;
         if (m->failed != MNEM_OK)
-            return tool_failed("%s is pinned, and can't be loaded: %s", m->entry->name, m->failure);
+            return tool_failed("the pinned model %s can't be loaded: %s", m->entry->name,
+                               m->failure);
         say(m, "loading");
         const mnem_status status = models_load(m);
         if (atomic_load(&v->s->over)) return TOOL_INTERRUPTED;
         if (status != MNEM_OK)
-            return tool_failed("%s is pinned, and can't be loaded: %s", m->entry->name, m->failure);
+            return tool_failed("the pinned model %s can't be loaded: %s", m->entry->name,
+                               m->failure);
         models_give(m, MODELS_BEGIN);
     }
     return TOOL_OK;
