@@ -1,5 +1,5 @@
-/* api_listed.c: GET /v1/models and /models, also with /NAME, and POST /models/load and /models/unload, in the form
- * of the router of llama.cpp's server. */
+/* api_listed.c: GET /v1/models and /models, also with /NAME, and POST /models/load and
+ * /models/unload, in the form of the router of llama.cpp's server. */
 #include <inttypes.h>
 #include <string.h>
 

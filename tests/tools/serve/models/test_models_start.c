@@ -318,8 +318,8 @@ static const char *list_of_large(bool alone) {
     return list;
 }
 
-/* So little that the large one, the first of the list, lacks `less` bytes of its least. */
-static const char *memory_without(const char *list, uint64_t less) {
+/* A budget in which the large one, the first of the list, has its least bytes and few more. */
+static uint64_t memory_of_large(const char *list) {
     uint64_t bytes = GIB;
     for (int i = 0; i < 3; i++) { /* what the server takes depends on the budget */
         json_t *plan = tool_last_object(
@@ -331,7 +331,7 @@ static const char *memory_without(const char *list, uint64_t less) {
         bytes += 64 * KIB; /* it fits, until the last turn */
         json_decref(plan);
     }
-    return tool_bytes(bytes - less);
+    return bytes;
 }
 
 static void check_refused(const json_t *status) {
@@ -346,8 +346,9 @@ static void a_model_that_never_fits_is_listed_with_the_reason(void **state) {
     (void)state;
     static const uint64_t less[] = {MIB / 2, 12 * MIB};
     if (!MNEM_RELEASE) skip(); /* what sanitizers take is more */
+    const uint64_t enough = memory_of_large(list_of_large(false));
     for (int i = 0; i < 2; i++) {
-        const char *list = list_of_large(false), *memory = memory_without(list, less[i]);
+        const char *list = list_of_large(false), *memory = tool_bytes(enough - less[i]);
         json_t *plan = tool_last_object(
             RUN("serve", "--models", list, "--memory", memory, "--dry-run", "--json"));
         const json_t *one = json_array_get(json_object_get(plan, "models"), 0);
@@ -398,7 +399,8 @@ static int serve_closed(const char *const *args, int port, const char *err) {
     return tool_wait(pid);
 }
 
-/* Clients may know the address that can't be written: it serves, says so, and ends with an error. */
+/* Clients may know the address that can't be written: it serves, says so, and ends with an error.
+ */
 static void a_closed_output_is_the_same_for_one_model_and_for_several(void **state) {
     (void)state;
     char port[16], file[700], err[700];
