@@ -97,11 +97,11 @@ bool mnem__sequence_is_stored(const mnem_sequence *sequence, int32_t n);
 /* The position of the nearest snapshot in memory at or before n; 0: none. */
 int32_t mnem__sequence_in_memory(const mnem_sequence *sequence, int32_t n);
 /* Frees the page of its live state: the state becomes a snapshot in the store, unless there is one
- * already. The sequence can't be stepped or saved then, until a cut fetches a state. false: nothing
+ * already. The sequence can't be stepped then, until a cut fetches a state. false: nothing
  * changed. */
 bool mnem__sequence_put_away(mnem_sequence *sequence);
 /* Cuts a sequence that will not continue soon: the snapshot at the cut isn't fetched, and may be
- * evicted. The sequence can't be stepped or saved then, until another cut fetches a state. */
+ * evicted. The sequence can't be stepped then, until another cut fetches a state. */
 mnem_status mnem__sequence_truncate_away(mnem_sequence *sequence, int32_t n);
 /* Its list of snapshots. */
 mnem__snapshot_list *mnem__sequence_snapshots(const mnem_sequence *sequence);

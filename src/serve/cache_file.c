@@ -7,13 +7,17 @@
  * earlier row's sequence has, too, and is loaded after a fork of that sequence. The header is
  * written last, so an incomplete file is refused. The saves and the rows have checksums; ids are
  * checked as those of requests are.
- * Cost: the pages' bytes, once. */
+ * States of recurrent layers that are only in the swap file are copied from there, and loaded ones
+ * without room in memory are copied into it. In a file of limited size every prefix comes before
+ * the snapshots of any, since a prefix without its snapshots only loses the tokens behind one.
+ * Cost: the bytes of pages and states, once. */
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/file/checksum.h"
 #include "base/minmax.h"
 #include "engine/saved/saved_private.h"
+#include "mnem/supports.h"
 #include "serve/serve_private.h"
 
 #define MAGIC 0x314843434d454e4du /* "MNEMCCH1" */
@@ -40,28 +44,17 @@ static uint64_t row_at(const mnem_scheduler *s, uint64_t index) {
 
 /* ---- out ---- */
 
-/* Without what would run again from a state that is gone. */
-static bool cut_to_state(mnem__lane *lane) {
-    mnem_sequence *of = lane->sequence;
-    for (int32_t ready = of->ready; ready > 0; ready = of->ready) {
-        const bool is_live = of->table[MNEM__KV_STATES].used > 0;
-        if (is_live && mnem_sequence_length(of) == ready) {
-            lane->count = ready;
-            lane->kept = mnem__min_i32(lane->kept, ready);
-            return true;
-        }
-        if (mnem_sequence_truncate(of, ready) != MNEM_OK) return false;
-    }
-    return false;
-}
-
-/* Whether the lane can be saved: its state is live. One that is in the swap file is read back, and
- * takes that of another lane, which is saved already or has its state in the file then. */
-static bool make_live(mnem_scheduler *s, mnem__lane *lane) {
+/* Cuts off what would run again from an earlier state. The state itself may be a snapshot in the
+ * swap file, from where a save copies it. false: the lane has no state. */
+static bool cut_to_state(const mnem_scheduler *s, mnem__lane *lane) {
     mnem_sequence *of = lane->sequence;
     if (!mnem__engine_has_states(s->engine)) return true;
-    if (mnem__sequence_is_stored(of, of->ready)) (void)mnem__prefix_free_state(s, lane);
-    return cut_to_state(lane);
+    const int32_t length = mnem_sequence_length(of), ready = mnem__sequence_ready(of, length);
+    if (ready == 0) return false;
+    if (ready < length && mnem__sequence_truncate_away(of, ready) != MNEM_OK) return false;
+    lane->count = ready;
+    lane->kept = mnem__min_i32(lane->kept, ready);
+    return true;
 }
 
 /* Cached lanes into order, what was needed last first. */
@@ -119,35 +112,81 @@ static mnem_status write_row(const mnem_scheduler *s, uint64_t index, const row 
     return mnem__saved_write(fd, row_at(s, index) + sizeof *r, scales, scales_bytes(s));
 }
 
-/* Saves the first count lanes of the order. */
-static mnem_status save_lanes(mnem_scheduler *s, int32_t count, int fd, uint64_t bytes_most,
-                              uint64_t *file_end) {
+/* A file of saves while it is written. */
+typedef struct writer {
+    int fd;
+    int32_t rows;
+    uint64_t at, bytes_most;
+    uint64_t later; /* bytes of the lanes that follow, without snapshots */
     mnem__checksum sum;
-    int32_t rows = 0;
-    uint64_t at = mnem__align_up(row_at(s, (uint64_t)count), ALIGNMENT);
-    mnem__checksum_init(&sum);
+} writer;
+
+/* The bytes of a lane's save without snapshots. */
+static uint64_t least_bytes(const mnem__lane *lane) {
+    return mnem__align_up(mnem__sequence_save_bytes(lane->sequence, 0, 0), ALIGNMENT);
+}
+
+/* Saves the lane as the next row, with as many snapshots as leave room for the lanes that follow.
+ * MNEM_OVER_BUDGET: not even without them. MNEM_NOT_READY: its state could not be read, and the
+ * lane has an earlier one or none now. */
+static mnem_status save_lane(mnem_scheduler *s, writer *w, mnem__lane *lane) {
+    MNEM__TRY(mnem__engine_supports(s->engine, MNEM_FEATURE_SAVED));
+    s->order[w->rows] = lane;
+    const row r = row_of(s, w->rows, w->at);
+    const uint64_t room = w->bytes_most > w->at ? w->bytes_most - w->at : 0;
+    int32_t most =
+        mnem__sequence_save_most(lane->sequence, r.from, room > w->later ? room - w->later : 0);
+    if (most < 0) most = mnem__sequence_save_most(lane->sequence, r.from, room) < 0 ? -1 : 0;
+    if (most < 0) return MNEM_OVER_BUDGET;
+    const uint64_t ids = mnem__checksum_of(lane->ids, (size_t)lane->count * sizeof *lane->ids);
+    MNEM__TRY(mnem__sequence_save(lane->sequence, lane->ids, ids, r.from, most, w->fd, w->at));
+    MNEM__TRY(write_row(s, (uint64_t)w->rows, &r, w->fd, &w->sum));
+    w->at =
+        mnem__align_up(w->at + mnem__sequence_save_bytes(lane->sequence, r.from, most), ALIGNMENT);
+    w->rows++;
+    return MNEM_OK;
+}
+
+/* The first count lanes of the order without those that can't be saved; returns their number. */
+static int32_t cut_lanes(mnem_scheduler *s, int32_t count, uint64_t *bytes) {
+    int32_t kept = 0;
+    for (int32_t i = 0; i < count; i++) {
+        if (!cut_to_state(s, s->order[i])) continue;
+        s->order[kept++] = s->order[i];
+        *bytes += least_bytes(s->order[i]);
+    }
+    return kept;
+}
+
+/* Saves the first count lanes of the order; *rows: those of them that the file has. */
+static mnem_status save_lanes(mnem_scheduler *s, int32_t count, int fd, uint64_t bytes_most,
+                              uint64_t *file_end, int32_t *rows) {
+    writer w = {.fd = fd, .bytes_most = bytes_most};
+    mnem__checksum_init(&w.sum);
+    count = cut_lanes(s, count, &w.later);
+    w.at = mnem__align_up(row_at(s, (uint64_t)count), ALIGNMENT);
     for (int32_t i = 0; i < count; i++) {
         mnem__lane *lane = s->order[i];
-        if (lane->state != MNEM__LANE_CACHED || !make_live(s, lane)) continue;
-        s->order[rows] = lane;
-        const row r = row_of(s, rows, at);
-        const uint64_t end = at + mnem_sequence_save_bytes(lane->sequence, r.from);
-        if (end > bytes_most) break;
-        MNEM__TRY(write_row(s, (uint64_t)rows, &r, fd, &sum));
-        MNEM__TRY(mnem_sequence_save(lane->sequence, lane->ids, r.from, fd, at));
-        at = mnem__align_up(end, ALIGNMENT);
-        rows++;
+        mnem_status status;
+        w.later -= least_bytes(lane);
+        do {
+            status = save_lane(s, &w, lane);
+        } while (status == MNEM_NOT_READY && cut_to_state(s, lane));
+        if (status == MNEM_OVER_BUDGET) break;
+        if (status != MNEM_NOT_READY) MNEM__TRY(status);
     }
     const header h = {.magic = MAGIC,
-                      .count = (uint32_t)rows,
+                      .count = (uint32_t)w.rows,
                       .adapters = (uint32_t)mnem_engine_adapter_count(s->engine),
-                      .checksum = mnem__checksum_get(&sum)};
-    *file_end = at;
+                      .checksum = mnem__checksum_get(&w.sum)};
+    *file_end = w.at;
+    *rows = w.rows;
     return mnem__saved_write(fd, 0, &h, sizeof h);
 }
 
 mnem_status mnem__cache_save(mnem_scheduler *s, int fd, uint64_t bytes_most, uint64_t *file_end) {
-    return save_lanes(s, sort_lanes(s), fd, bytes_most, file_end);
+    int32_t rows;
+    return save_lanes(s, sort_lanes(s), fd, bytes_most, file_end, &rows);
 }
 
 mnem_status mnem_scheduler_cache_save(mnem_scheduler *s, int fd) {
@@ -257,6 +296,19 @@ static mnem_status open_lane(mnem_scheduler *s, int fd, uint64_t index, const ro
     return fill_lane(s, r, &saved, lane);
 }
 
+/* Frees a live state for the next row, if it needs one: the state of a row that was needed earlier
+ * moves to the swap file, if there is one. */
+static void put_away_states(mnem_scheduler *s, uint64_t rows) {
+    mnem_engine *e = s->engine;
+    for (uint64_t i = rows; i-- > 0 && mnem__engine_has_states(e);) {
+        mnem_sequence *of = s->order[i]->sequence;
+        const mnem__kv_table *t = &of->table[MNEM__KV_STATES];
+        if (mnem__engine_pages_free(e, MNEM__KV_STATES) > 0) return;
+        if (t->used && e->pages[MNEM__KV_STATES].references[t->page[0]] == 1)
+            (void)mnem__sequence_put_away(of);
+    }
+}
+
 static mnem_status load_row(mnem_scheduler *s, int fd, uint64_t index) {
     row r;
     mnem__lane *lane = NULL;
@@ -264,6 +316,7 @@ static mnem_status load_row(mnem_scheduler *s, int fd, uint64_t index) {
         if (s->lane[i].state == MNEM__LANE_FREE) lane = &s->lane[i];
     if (!lane || index >= (uint64_t)s->lanes) return MNEM_OVER_BUDGET;
     MNEM__TRY(mnem__saved_read(fd, row_at(s, index), &r, sizeof r));
+    put_away_states(s, index);
     const mnem_status status = open_lane(s, fd, index, &r, lane);
     if (status != MNEM_OK) {
         mnem__lane_free(lane);
@@ -326,14 +379,16 @@ static mnem__lane *lane_of(mnem_scheduler *s, uint64_t tree, const int32_t *ids,
 mnem_status mnem_scheduler_prefix_save(mnem_scheduler *s, uint64_t tree, const int32_t *ids,
                                        int32_t count, int fd, int32_t *tokens) {
     uint64_t end;
+    int32_t rows;
     mnem__lane *lane = lane_of(s, tree, ids, count);
     *tokens = 0;
     if (!lane) return MNEM_NOT_READY;
     s->order[0] = lane;
-    MNEM__TRY(save_lanes(s, 1, fd, UINT64_MAX, &end));
-    if (lane->state == MNEM__LANE_CACHED) *tokens = mnem__lane_length(lane);
-    return *tokens ? MNEM_OK
-                   : mnem__fail(MNEM_NOT_READY, "serve: the state of this conversation is gone");
+    MNEM__TRY(save_lanes(s, 1, fd, UINT64_MAX, &end, &rows));
+    if (rows == 0)
+        return mnem__fail(MNEM_NOT_READY, "serve: the state of this conversation is gone");
+    *tokens = mnem__lane_length(lane);
+    return MNEM_OK;
 }
 
 mnem_status mnem_scheduler_prefix_drop(mnem_scheduler *s, uint64_t tree, const int32_t *ids,

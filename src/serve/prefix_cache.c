@@ -63,7 +63,9 @@ mnem__lane *mnem__prefix_find(mnem_scheduler *s, uint64_t tree, const int32_t *i
 
 /* ---- opening ---- */
 
-bool mnem__prefix_free_state(mnem_scheduler *s, mnem__lane *but) {
+/* Makes a live state free, if needed by evicting that of a cached lane other than `but`; false:
+ * there is none. */
+static bool make_state_free(mnem_scheduler *s, mnem__lane *but) {
     const bool cached = but->state == MNEM__LANE_CACHED;
     if (cached) but->state = MNEM__LANE_BUSY; /* for a moment */
     const bool found = mnem__prefix_evict(s, (mnem_page_count){.states = 1});
@@ -74,8 +76,7 @@ bool mnem__prefix_free_state(mnem_scheduler *s, mnem__lane *but) {
 /* A free state for what from goes on from at n, where that is in the swap file. From's own goes
  * last. False: there is none, or what went took that with it. */
 static bool find_state(mnem_scheduler *s, mnem__lane *from, int32_t n) {
-    if (!mnem__sequence_is_stored(from->sequence, n) || mnem__prefix_free_state(s, from))
-        return true;
+    if (!mnem__sequence_is_stored(from->sequence, n) || make_state_free(s, from)) return true;
     if (!mnem__prefix_evict(s, (mnem_page_count){.states = 1})) return false;
     return mnem__lane_length(from) >= n && mnem__sequence_ready(from->sequence, n) == n;
 }
@@ -95,7 +96,7 @@ mnem_status mnem__prefix_open(mnem_scheduler *s, mnem__lane *from, int32_t *n,
 
 /* From becomes the busy lane itself, cut to what they have in common. */
 static void take_over(mnem_scheduler *s, mnem__lane *from, int32_t n) {
-    if (mnem__sequence_is_stored(from->sequence, n)) (void)mnem__prefix_free_state(s, from);
+    if (mnem__sequence_is_stored(from->sequence, n)) (void)make_state_free(s, from);
     mnem_sequence_truncate(from->sequence, n);
     from->kept = mnem__max_i32(from->kept, n);
 }

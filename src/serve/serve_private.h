@@ -259,8 +259,6 @@ void mnem__prefix_add(mnem_scheduler *s, mnem__lane *lane);
 mnem_page_count mnem__prefix_evictable(mnem_scheduler *s, const mnem__lane *base, int32_t n);
 /* Evicts cached lanes until `wanted` pages are free; false: not even then. */
 bool mnem__prefix_evict(mnem_scheduler *s, mnem_page_count wanted);
-/* Makes a live state free, if needed by evicting a cached lane other than `but`; false: none. */
-bool mnem__prefix_free_state(mnem_scheduler *s, mnem__lane *but);
 /* A free lane, if needed by evicting a cached one other than `but`; NULL: none. */
 mnem__lane *mnem__prefix_free_lane(mnem_scheduler *s, const mnem__lane *but);
 

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/file/checksum.h"
+#include "base/minmax.h"
 #include "engine/saved/saved_private.h"
 
 #define SWAP_MAGIC  0x315057534d454e4du /* "MNEMSWP1": of somebody who runs, or has died */
@@ -28,6 +29,12 @@
 enum { HEAD_BYTES = 4096, ALIGNMENT = 4096 };
 
 /* ---- the thread ---- */
+
+static mnem_status changed(void) {
+    return mnem__fail(
+        MNEM_BAD_FILE,
+        "swap file: another program changed the file; use a file that no other program writes");
+}
 
 /* Its head says whether it is what was written; then the pages. */
 static mnem_status read_back(const mnem__swap_job *job) {
@@ -38,17 +45,14 @@ static mnem_status read_back(const mnem__swap_job *job) {
     if (there.length != wrote->length || there.ids_checksum != wrote->ids_checksum ||
         there.ready != wrote->ready || there.states != wrote->states ||
         there.first_window != wrote->first_window)
-        return mnem__fail(
-            MNEM_BAD_FILE,
-            "swap file: another program changed the file; use a file that no other program writes");
+        return changed();
     return mnem_sequence_load_read(job->sequence, wrote);
 }
 
 static mnem_status move(const mnem__swap_job *job) {
     const mnem_saved *to = &job->saved;
     if (job->reads) return read_back(job);
-    return mnem__sequence_save(job->sequence, job->ids, to->ids_checksum, 0, false, to->fd,
-                               to->offset);
+    return mnem__sequence_save(job->sequence, job->ids, to->ids_checksum, 0, 0, to->fd, to->offset);
 }
 
 /* What it moved, where nothing went wrong. */
@@ -374,6 +378,12 @@ uint64_t mnem__swap_pages_at(const mnem__swap_file *f) {
     return HEAD_BYTES + f->region_bytes * (uint64_t)f->engine->sequences;
 }
 
+static void note_live(mnem__swap_file *f, uint64_t more) {
+    pthread_mutex_lock(&f->lock);
+    f->bytes_live += more;
+    pthread_mutex_unlock(&f->lock);
+}
+
 /* What moving a page came to. */
 static mnem_status note_page(mnem__swap_file *f, mnem_status status, uint64_t bytes, double start,
                              uint64_t *moved) {
@@ -388,33 +398,77 @@ static mnem_status note_page(mnem__swap_file *f, mnem_status status, uint64_t by
     return status;
 }
 
+/* The start of a page's checksum, which includes its position. */
+static mnem__checksum page_sum(uint64_t at) {
+    mnem__checksum sum;
+    mnem__checksum_init(&sum);
+    mnem__checksum_add(&sum, &at, sizeof at);
+    return sum;
+}
+
 mnem_status mnem__swap_page_write(mnem__swap_file *f, uint64_t at, mnem__location from,
                                   uint64_t bytes, uint64_t *sum) {
     const double start = mnem__seconds();
-    mnem__checksum checksum;
-    mnem__checksum_init(&checksum);
-    mnem__checksum_add(&checksum, &at, sizeof at);
+    mnem__checksum checksum = page_sum(at);
     const mnem_status status = mnem__saved_write_from(f->fd, at, from, bytes, &checksum);
     *sum = mnem__checksum_get(&checksum);
     MNEM__TRY(note_page(f, status, bytes, start, &f->bytes_out));
-    pthread_mutex_lock(&f->lock);
-    f->bytes_live += bytes;
-    pthread_mutex_unlock(&f->lock);
+    note_live(f, bytes);
     return MNEM_OK;
 }
 
 mnem_status mnem__swap_page_read(mnem__swap_file *f, uint64_t at, mnem__location to, uint64_t bytes,
                                  uint64_t sum) {
     const double start = mnem__seconds();
-    mnem__checksum checksum;
-    mnem__checksum_init(&checksum);
-    mnem__checksum_add(&checksum, &at, sizeof at);
+    mnem__checksum checksum = page_sum(at);
     mnem_status status = mnem__saved_read_to(f->fd, at, to, bytes, &checksum);
-    if (status == MNEM_OK && mnem__checksum_get(&checksum) != sum)
-        status = mnem__fail(
-            MNEM_BAD_FILE,
-            "swap file: another program changed the file; use a file that no other program writes");
+    if (status == MNEM_OK && mnem__checksum_get(&checksum) != sum) status = changed();
     return note_page(f, status, bytes, start, &f->bytes_in);
+}
+
+/* A range of bytes that is copied from a file to another. */
+typedef struct copied {
+    int from, to;
+    uint64_t from_at, to_at;
+    mnem__checksum page, *whole;
+    bool was_read; /* all pieces up to the one that failed */
+} copied;
+
+static mnem_status copy_bytes(copied *c, uint64_t bytes) {
+    uint8_t piece[8192];
+    for (uint64_t at = 0, n; at < bytes; at += n) {
+        n = mnem__min_u64(sizeof piece, bytes - at);
+        c->was_read = false;
+        MNEM__TRY(mnem__saved_read(c->from, c->from_at + at, piece, n));
+        c->was_read = true;
+        mnem__checksum_add(&c->page, piece, n);
+        mnem__checksum_add(c->whole, piece, n);
+        MNEM__TRY(mnem__saved_write(c->to, c->to_at + at, piece, n));
+    }
+    return MNEM_OK;
+}
+
+mnem_status mnem__swap_page_save(mnem__swap_file *f, uint64_t at, uint64_t bytes, uint64_t sum,
+                                 int to, uint64_t to_at, mnem__checksum *whole) {
+    copied c = {f->fd, to, at, to_at, page_sum(at), whole, true};
+    mnem_status status = copy_bytes(&c, bytes);
+    if (status != MNEM_OK && c.was_read) return MNEM_IO; /* the other file */
+    if (status == MNEM_OK && mnem__checksum_get(&c.page) != sum) status = changed();
+    if (status == MNEM_OK) return MNEM_OK;
+    mnem__swap_failed(f, strchr(mnem_last_error(), ':'));
+    return MNEM_NOT_READY;
+}
+
+mnem_status mnem__swap_page_load(mnem__swap_file *f, uint64_t at, uint64_t bytes, uint64_t *sum,
+                                 int from, uint64_t from_at, mnem__checksum *whole) {
+    copied c = {from, f->fd, from_at, at, page_sum(at), whole, true};
+    const mnem_status status = copy_bytes(&c, bytes);
+    *sum = mnem__checksum_get(&c.page);
+    if (status == MNEM_OK)
+        note_live(f, bytes);
+    else if (c.was_read)
+        mnem__swap_failed(f, strchr(mnem_last_error(), ':'));
+    return status;
 }
 
 void mnem__swap_page_drop(mnem__swap_file *f, uint64_t at, uint64_t bytes) {

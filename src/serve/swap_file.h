@@ -17,6 +17,7 @@
 
 #include <pthread.h>
 
+#include "base/file/checksum.h"
 #include "base/thread.h"
 #include "engine/engine_private.h"
 #include "mnem/saved.h"
@@ -126,6 +127,13 @@ mnem_status mnem__swap_page_write(mnem__swap_file *file, uint64_t at, mnem__loca
                                   uint64_t bytes, uint64_t *sum);
 mnem_status mnem__swap_page_read(mnem__swap_file *file, uint64_t at, mnem__location to,
                                  uint64_t bytes, uint64_t sum);
+/* The same between such a page and `bytes` bytes at a position of another file, which are added to
+ * `whole`. save: MNEM_NOT_READY: the page can't be read, or is damaged; MNEM_IO: the other file
+ * can't be written. load: any failure; nothing is counted as stored then. */
+mnem_status mnem__swap_page_save(mnem__swap_file *file, uint64_t at, uint64_t bytes, uint64_t sum,
+                                 int to, uint64_t to_at, mnem__checksum *whole);
+mnem_status mnem__swap_page_load(mnem__swap_file *file, uint64_t at, uint64_t bytes, uint64_t *sum,
+                                 int from, uint64_t from_at, mnem__checksum *whole);
 void mnem__swap_page_drop(mnem__swap_file *file, uint64_t at, uint64_t bytes);
 /* The position of the first such page. */
 uint64_t mnem__swap_pages_at(const mnem__swap_file *file);

@@ -5,15 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "serve/serve_case.h"
-#include "serve/serve_private.h"
+#include "serve/states_case.h"
 
-enum { CLIENTS = 8, SEQUENCES = 16, END = 7, EVERY = 100 };
-
-static const char model[] = MNEM_TEST_DATA "/architectures/qwen35.gguf";
-static const int32_t end_of_turn = END;
-static engine_case c, alone;
-static mnem_scheduler *scheduler;
 static serve_ask ask[CLIENTS];
 
 static const mnem_engine_options plain = {.context = SERVE_CONTEXT,
@@ -25,70 +18,8 @@ static const mnem_engine_options plain = {.context = SERVE_CONTEXT,
                                           .pages_fill = true,
                                           .snapshot_tokens = EVERY};
 
-static int set_up(void **state) {
-    (void)state;
-    engine_case_open(&alone, model, 0,
-                     &(mnem_engine_options){
-                         .context = SERVE_CONTEXT, .kv = MNEM_KV_F32, .threads = 1, .chunk = 64});
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    engine_case_close(&alone);
-    return 0;
-}
-
-/* swap: a file so fast that nothing is computed again for its own sake; NULL: none. */
-static bool keeps;
-
-static void open_swap(const mnem_engine_options *options, uint64_t budget, const char *swap,
-                      uint64_t swap_bytes) {
-    engine_case_open(&c, model, budget, options);
-    if (budget) must(mnem_ledger_budget_set(c.ledger, budget + (64 << 20)));
-    const mnem_scheduler_options o = {.engine = c.engine,
-                                      .running = CLIENTS,
-                                      .queue_requests = CLIENTS,
-                                      .ends = &end_of_turn,
-                                      .end_count = 1,
-                                      .swap = swap,
-                                      .swap_bytes = swap_bytes,
-                                      .keep_cache = keeps,
-                                      .swap_bytes_per_s = 1e12};
-    must(mnem_scheduler_create(&o, &scheduler));
-}
-
 static void open_with(const mnem_engine_options *options, uint64_t budget) {
     open_swap(options, budget, NULL, 0);
-}
-
-static void close_all(void) {
-    mnem_scheduler_destroy(scheduler);
-    engine_case_close(&c);
-}
-
-/* Words of a text of its own, none of which ends a turn. */
-static void say(serve_ask *a, int32_t from, int32_t n, uint32_t text) {
-    for (int32_t i = from; i < from + n; i++) {
-        text = text * 1664525u + 1013904223u;
-        a->prompt[i] = 8 + (int32_t)(text >> 16) % 80;
-    }
-}
-
-static void set(serve_ask *a, int32_t prompt, int32_t tokens) {
-    a->request = (mnem_request){.prompt_tokens = prompt, .tokens = tokens, .ignore_end = true};
-    serve_ask_set(a);
-    serve_ask_alone(a, alone.engine, alone.vocab);
-}
-
-static void submit(serve_ask *a) {
-    must(mnem_scheduler_submit(scheduler, &a->request, &a->number, NULL));
-}
-
-static uint64_t tokens_run(void) {
-    mnem_engine_stats stats;
-    mnem_engine_stats_get(c.engine, &stats);
-    return stats.tokens;
 }
 
 /* With fewer rows of logits the plan doesn't weigh more states against what is resident. */
@@ -96,9 +27,9 @@ static void three_states_serve_eight_clients(void **state) {
     (void)state;
     mnem_engine_options o = plain;
     o.logits_rows = 3;
-    uint64_t budget = engine_case_least(model, &o);
+    uint64_t budget = engine_case_least(states_model, &o);
     for (c.plan.states = 0; c.plan.states < 3; budget += 4 << 10) {
-        engine_case_open(&c, model, budget, &o);
+        engine_case_open(&c, states_model, budget, &o);
         engine_case_close(&c);
     }
     for (int swap = 0; swap < 2; swap++) {
@@ -129,10 +60,10 @@ static void states_come_before_large_chunks_and_before_what_streams(void **state
     o.snapshots = MNEM_SNAPSHOTS_FILL;
     mnem_engine_pages pages;
     mnem_engine_pages_get(alone.engine, &pages);
-    const uint64_t least = engine_case_least(model, &o), four = 4 * pages.state_bytes;
+    const uint64_t least = engine_case_least(states_model, &o), four = 4 * pages.state_bytes;
     int checked = 0;
     for (uint64_t more = 0; more < MIB; more += 24 << 10) {
-        engine_case_open(&c, model, least + more, &o);
+        engine_case_open(&c, states_model, least + more, &o);
         const mnem_engine_plan *p = &c.plan;
         if (p->chunk > 64) assert_true(p->states >= CLIENTS);
         if (p->streamed && p->weight_bytes_resident >= four && p->bytes_streamed_per_pass >= four)
@@ -147,7 +78,7 @@ static void states_come_before_large_chunks_and_before_what_streams(void **state
  * gone. */
 static void a_second_turn_runs_what_is_new_again_and_little_more(void **state) {
     (void)state;
-    enum { SYSTEM = 40, USER = 50, ASKS = 3 };
+    enum { SYSTEM = 40, USER = 50 };
     mnem_engine_options o = plain;
     o.snapshots = MNEM_SNAPSHOTS_FILL;
     memset(ask, 0, sizeof ask);
@@ -221,7 +152,7 @@ static void ends_of_conversations_stay_and_where_they_part(void **state) {
     o.snapshots = 3;
     o.pages_fill = false;
     o.snapshot_tokens = SERVE_CONTEXT;
-    engine_case_open(&c, model, 0, &o);
+    engine_case_open(&c, states_model, 0, &o);
     must(mnem_sequence_create(c.engine, &s[0]));
     mnem_sequence_snapshots_at(s[0], (const int32_t[]){PART}, 1);
     run_to(s[0], PART + 1);
@@ -237,75 +168,6 @@ static void ends_of_conversations_stay_and_where_they_part(void **state) {
 }
 
 /* ---- states in the swap file ---- */
-
-static mnem_scheduler_stats stats_now(void) {
-    mnem_scheduler_stats stats;
-    mnem_scheduler_stats_get(scheduler, &stats);
-    return stats;
-}
-
-/* The smallest budget whose plan has three states, and pages for all conversations. */
-static uint64_t budget_of_three(const mnem_engine_options *o) {
-    uint64_t budget = engine_case_least(model, o);
-    for (c.plan.states = 0; c.plan.states < 3; budget += 4 << 10) {
-        engine_case_open(&c, model, budget, o);
-        engine_case_close(&c);
-    }
-    assert_int_equal(c.plan.states, 3);
-    assert_int_equal(c.plan.snapshots, 0);
-    return budget - (4 << 10);
-}
-
-static const mnem_engine_options few = {.context = SERVE_CONTEXT,
-                                        .kv = MNEM_KV_F32,
-                                        .threads = 1,
-                                        .chunk = 32,
-                                        .sequences = SEQUENCES,
-                                        .logits_rows = 3,
-                                        .pages_fill = true,
-                                        .pages_tokens = SEQUENCES * SERVE_CONTEXT,
-                                        .snapshot_tokens = EVERY};
-
-enum { FIRST = 60, NEW = 25, ASKS = 3, ANSWER = 8, TURNS = 3 };
-
-/* |system 20 E|user 37 E|asks 3|, then in each turn |answer 15 E|user 9 E|asks 3|. */
-static int32_t say_turn(serve_ask *a, int turn, uint32_t who) {
-    const int32_t from = turn ? FIRST + (turn - 1) * NEW : 0, to = FIRST + turn * NEW;
-    say(a, from, to - from + ASKS, 1000 * who + (uint32_t)turn);
-    if (turn == 0) a->prompt[19] = END;
-    if (turn > 0) a->prompt[from + 15] = END;
-    a->prompt[to - 1] = END;
-    return to + ASKS;
-}
-
-static serve_ask talk[TURNS][CLIENTS];
-
-static void make_talk(void) {
-    memset(talk, 0, sizeof talk);
-    for (int turn = 0; turn < TURNS; turn++)
-        for (int i = 0; i < CLIENTS; i++) {
-            serve_ask *a = &talk[turn][i];
-            if (turn) memcpy(a->prompt, talk[turn - 1][i].prompt, sizeof a->prompt);
-            set(a, say_turn(a, turn, (uint32_t)i), ANSWER);
-        }
-}
-
-/* Tokens that a turn runs, if nothing runs again. */
-static uint64_t fresh_of(int turn) {
-    return (turn ? NEW : FIRST) + ASKS + ANSWER - 1;
-}
-
-/* A turn of some conversations at a time; returns the tokens that ran again. */
-static uint64_t run_turn(int turn, int together) {
-    const uint64_t before = tokens_run();
-    for (int i = 0; i < CLIENTS; i++) {
-        submit(&talk[turn][i]);
-        if ((i + 1) % together == 0) serve_run(scheduler, 1000);
-    }
-    for (int i = 0; i < CLIENTS; i++) serve_ask_check(&talk[turn][i], "a turn");
-    assert_true(tokens_run() - before >= CLIENTS * fresh_of(turn));
-    return tokens_run() - before - CLIENTS * fresh_of(turn);
-}
 
 /* All turns; most: tokens of one conversation's turn that may run again. Nothing is taken on the
  * way. */
@@ -354,9 +216,9 @@ static void sixteen_states_are_enough_for_eight_conversations(void **state) {
     o.logits_rows = CLIENTS;
     o.snapshots = MNEM_SNAPSHOTS_FILL;
     int32_t checked = 0;
-    uint64_t budget = engine_case_least(model, &o);
+    uint64_t budget = engine_case_least(states_model, &o);
     for (int32_t last = 0; last < 3 * CLIENTS; budget += 4 << 10) {
-        engine_case_open(&c, model, budget, &o);
+        engine_case_open(&c, states_model, budget, &o);
         engine_case_close(&c);
         const int32_t all = c.plan.states + c.plan.snapshots;
         if (all < 2 * CLIENTS || all <= last) continue;

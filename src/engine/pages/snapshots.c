@@ -224,6 +224,15 @@ static void move_out(mnem__snapshots *x, int32_t page, double cost) {
         }
 }
 
+mnem_status mnem__snapshots_save(mnem__snapshots *x, const mnem__snapshot *snapshot, int fd,
+                                 uint64_t at, mnem__checksum *sum) {
+    const int32_t slot = snapshot->slot;
+    const mnem_status status =
+        x->store.save ? x->store.save(x->store.context, slot, fd, at, sum) : MNEM_NOT_READY;
+    if (status == MNEM_NOT_READY) drop_slot(x, slot);
+    return status;
+}
+
 bool mnem__snapshots_fetch(mnem__snapshots *x, const mnem__snapshot *snapshot, int32_t page) {
     const int32_t slot = snapshot->slot;
     if (x->store.read && x->store.read(x->store.context, slot, page)) return true;
@@ -297,16 +306,47 @@ void mnem__snapshots_take(mnem__snapshots *x, mnem__snapshot_list *list, int32_t
         (void)append_stored(x, list, position, page, asked);
 }
 
+/* Where a new position belongs in the list; below 0: it is there already, or the list is full. */
+static int32_t place_of(const mnem__snapshots *x, const mnem__snapshot_list *list,
+                        int32_t position) {
+    int32_t i = list->count;
+    if (list->count == x->each) return -1;
+    while (i > 0 && list->at[i - 1].position > position) i--;
+    return i > 0 && list->at[i - 1].position == position ? -1 : i;
+}
+
+static void insert_at(mnem__snapshots *x, mnem__snapshot_list *list, int32_t i,
+                      mnem__snapshot snapshot) {
+    memmove(&list->at[i + 1], &list->at[i], (size_t)(list->count - i) * sizeof *list->at);
+    snapshot.used = x->clock;
+    list->at[i] = snapshot;
+    list->count++;
+    if (snapshot.page < 0)
+        x->stored++;
+    else
+        hold(x, snapshot.page);
+}
+
 void mnem__snapshots_insert(mnem__snapshots *x, mnem__snapshot_list *list, int32_t position,
                             int32_t page) {
-    int32_t i = list->count;
-    if (x->used == x->most || list->count == x->each) return;
-    while (i > 0 && list->at[i - 1].position > position) i--;
-    if (i > 0 && list->at[i - 1].position == position) return;
-    memmove(&list->at[i + 1], &list->at[i], (size_t)(list->count - i) * sizeof *list->at);
-    list->at[i] = (mnem__snapshot){.position = position, .page = page, .used = x->clock};
-    list->count++;
-    hold(x, page);
+    const int32_t i = place_of(x, list, position);
+    if (i < 0 || x->used == x->most) return;
+    insert_at(x, list, i, (mnem__snapshot){.position = position, .page = page});
+}
+
+bool mnem__snapshots_load(mnem__snapshots *x, mnem__snapshot_list *list, int32_t position, int fd,
+                          uint64_t at, mnem__checksum sum, uint64_t whole) {
+    const int32_t i = place_of(x, list, position);
+    if (i < 0 || !x->store.load) return false;
+    const int32_t tokens = position - (i > 0 ? list->at[i - 1].position : 0);
+    const int32_t slot = x->store.load(x->store.context, fd, at, position, tokens, &sum);
+    if (slot < 0) return false;
+    if (mnem__checksum_get(&sum) != whole) {
+        x->store.drop(x->store.context, slot);
+        return false;
+    }
+    insert_at(x, list, i, (mnem__snapshot){.position = position, .page = -1, .slot = slot});
+    return true;
 }
 
 bool mnem__snapshots_put_away(mnem__snapshots *x, mnem__snapshot_list *list, int32_t position,

@@ -22,6 +22,7 @@
 #ifndef MNEM_SRC_ENGINE_PAGES_SNAPSHOTS_H
 #define MNEM_SRC_ENGINE_PAGES_SNAPSHOTS_H
 
+#include "base/file/checksum.h"
 #include "engine/pages/kv_pages.h"
 
 enum { MNEM__SNAPSHOTS_EACH = 64 }; /* the most per sequence */
@@ -49,6 +50,12 @@ typedef struct mnem__snapshot_store {
     int32_t (*write)(void *context, int32_t page, int32_t position, int32_t tokens);
     bool (*read)(void *context, int32_t slot, int32_t page);
     void (*drop)(void *context, int32_t slot);
+    /* Copies a slot's bytes to a position of a file, and adds them to the checksum; no page is
+     * used. MNEM_NOT_READY: the slot can't be read. MNEM_IO: the file can't be written. */
+    mnem_status (*save)(void *context, int32_t slot, int fd, uint64_t at, mnem__checksum *sum);
+    /* As write, but the bytes are those at a position of a file; they are added to the checksum. */
+    int32_t (*load)(void *context, int fd, uint64_t at, int32_t position, int32_t tokens,
+                    mnem__checksum *sum);
     void *context;
 } mnem__snapshot_store;
 
@@ -86,6 +93,15 @@ bool mnem__snapshots_put_away(mnem__snapshots *snapshots, mnem__snapshot_list *l
 /* Reads a stored snapshot into a page. false: it can't be read, and was removed from all lists. */
 bool mnem__snapshots_fetch(mnem__snapshots *snapshots, const mnem__snapshot *snapshot,
                            int32_t page);
+/* Copies a stored snapshot into a file. MNEM_NOT_READY: it can't be read, and was removed from all
+ * lists. MNEM_IO: the file can't be written. */
+mnem_status mnem__snapshots_save(mnem__snapshots *snapshots, const mnem__snapshot *snapshot, int fd,
+                                 uint64_t at, mnem__checksum *sum);
+/* Puts a snapshot of any position from a file into the store, if both the store and the list have
+ * room; evicts nothing. sum: the checksum that its bytes are added to; whole: the result if they
+ * are undamaged. false: it was not added. */
+bool mnem__snapshots_load(mnem__snapshots *snapshots, mnem__snapshot_list *list, int32_t position,
+                          int fd, uint64_t at, mnem__checksum sum, uint64_t whole);
 /* Drops the cheapest stored snapshot; false: none costs less than `cost`. */
 bool mnem__snapshots_drop_stored(mnem__snapshots *snapshots, double cost);
 /* Ends the use of the store: lists drop their stored snapshots. */

@@ -413,32 +413,48 @@ mnem_status mnem_sequence_load_end(mnem_sequence *s, const mnem_saved *saved, mn
     return read;
 }
 
-/* One of the save's snapshots, behind what the sequence had before; false: there are no more. */
-static bool load_snapshot(mnem_sequence *s, const mnem_saved *saved, const mnem__saved_header *h,
-                          int32_t index, int32_t before) {
+static bool load_into_page(mnem_sequence *s, const mnem_saved *saved, const mnem__saved_header *h,
+                           int32_t index, int32_t position) {
     mnem__kv_pages *pages = &s->engine->pages[MNEM__KV_STATES];
-    uint64_t record_bytes, position;
-    const uint64_t at = saved->offset + mnem__saved_states_at(s->engine, h, &record_bytes);
-    if (mnem__saved_read(saved->fd, at + record_bytes * (uint64_t)index, &position,
-                         sizeof position) != MNEM_OK)
-        return false;
-    if (position <= (uint64_t)before || position >= (uint64_t)s->ready) return false;
     const int32_t page = mnem__kv_pages_take(pages);
-    const mnem_status read = read_record(s, saved, h, index, (int32_t)position, page);
+    const mnem_status read = read_record(s, saved, h, index, position, page);
     if (read == MNEM_OK)
-        mnem__snapshots_insert(&s->engine->snapshots, mnem__sequence_snapshots(s),
-                               (int32_t)position, page);
+        mnem__snapshots_insert(&s->engine->snapshots, mnem__sequence_snapshots(s), position, page);
     mnem__kv_pages_give(pages, page); /* the list has it */
     return read == MNEM_OK;
 }
 
-/* Snapshots before the state, as many as have room, the last ones first. They only save time: what
- * can't be read is left out. */
-static void load_snapshots(mnem_sequence *s, const mnem_saved *saved, int32_t before) {
+/* at: of the record. */
+static bool load_into_store(mnem_sequence *s, const mnem_saved *saved, uint64_t at,
+                            int32_t position) {
+    const uint64_t begin = at + sizeof(uint64_t);
+    const mnem__checksum sum = mnem__saved_page_sum(MNEM__KV_STATES, position, saved->ids_checksum);
+    uint64_t whole;
+    return mnem__saved_read(saved->fd, begin + s->engine->pages[MNEM__KV_STATES].page_bytes, &whole,
+                            sizeof whole) == MNEM_OK &&
+           mnem__snapshots_load(&s->engine->snapshots, mnem__sequence_snapshots(s), position,
+                                saved->fd, begin, sum, whole);
+}
+
+/* One of the save's snapshots, behind what the sequence had before; false: there are no more. */
+static bool load_snapshot(mnem_sequence *s, const mnem_saved *saved, const mnem__saved_header *h,
+                          int32_t index, int32_t before) {
     const mnem__snapshots *x = &s->engine->snapshots;
+    uint64_t record_bytes, position;
+    uint64_t at = saved->offset + mnem__saved_states_at(s->engine, h, &record_bytes);
+    at += record_bytes * (uint64_t)index;
+    if (mnem__saved_read(saved->fd, at, &position, sizeof position) != MNEM_OK) return false;
+    if (position <= (uint64_t)before || position >= (uint64_t)s->ready) return false;
+    return x->used < x->most ? load_into_page(s, saved, h, index, (int32_t)position)
+                             : load_into_store(s, saved, at, (int32_t)position);
+}
+
+/* Snapshots before the state, as many as have room in memory or in the store, the last ones first.
+ * They only save time: what can't be read is left out. */
+static void load_snapshots(mnem_sequence *s, const mnem_saved *saved, int32_t before) {
     const mnem__saved_header h = header_of(s->engine, saved->from, saved->length,
                                            saved->first_window, saved->ready, saved->states);
-    for (int32_t i = s->load.state; i-- > 0 && x->used < x->most;)
+    for (int32_t i = s->load.state; i-- > 0;)
         if (!load_snapshot(s, saved, &h, i, before)) return;
 }
 

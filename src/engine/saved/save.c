@@ -9,33 +9,45 @@
 
 #include "base/error.h"
 #include "base/file/checksum.h"
+#include "base/minmax.h"
 #include "engine/saved/saved_private.h"
 #include "mnem/supports.h"
 
-/* Its snapshots in memory but for one of the live state, which comes last. */
-static int32_t snapshots_of(const mnem_sequence *s) {
+/* Its snapshots but for one of the state that it continues from, which comes last; at most `most`,
+ * the last ones. */
+static int32_t snapshots_of(const mnem_sequence *s, int32_t most) {
     const mnem_engine *e = s->engine;
     int32_t count = 0;
     if (!e->snapshots.lists) return 0;
     const mnem__snapshot_list *list = mnem__sequence_snapshots(s);
-    for (int32_t i = 0; i < list->count; i++)
-        count += list->at[i].page >= 0 && list->at[i].position < s->ready;
-    return count;
+    for (int32_t i = 0; i < list->count; i++) count += list->at[i].position < s->ready;
+    return mnem__min_i32(count, most);
 }
 
-/* all: with snapshots. */
-static mnem__saved_header header_of(const mnem_sequence *s, int32_t from, bool all) {
+static mnem__saved_header header_of(const mnem_sequence *s, int32_t from, int32_t snapshots) {
     const mnem_engine *e = s->engine;
     mnem__saved_pages pages[MNEM__KV_PAGED];
     mnem__saved_header h = mnem__saved_header_of(e, from, s->length, mnem__sequence_held(s));
     h.ready = s->ready;
-    if (mnem__engine_has_states(e) && s->ready > 0) h.state_count = 1 + (all ? snapshots_of(s) : 0);
+    if (mnem__engine_has_states(e) && s->ready > 0) h.state_count = 1 + snapshots_of(s, snapshots);
     mnem__saved_lay_out(e, &h, pages, &h.bytes);
     return h;
 }
 
+uint64_t mnem__sequence_save_bytes(const mnem_sequence *s, int32_t from, int32_t snapshots) {
+    return header_of(s, from, snapshots).bytes;
+}
+
 uint64_t mnem_sequence_save_bytes(const mnem_sequence *s, int32_t from) {
-    return header_of(s, from, true).bytes;
+    return mnem__sequence_save_bytes(s, from, INT32_MAX);
+}
+
+int32_t mnem__sequence_save_most(const mnem_sequence *s, int32_t from, uint64_t bytes) {
+    const mnem__saved_header h = header_of(s, from, 0);
+    uint64_t record_bytes;
+    if (h.bytes > bytes) return -1;
+    (void)mnem__saved_states_at(s->engine, &h, &record_bytes);
+    return (int32_t)mnem__min_u64((bytes - h.bytes) / record_bytes, INT32_MAX);
 }
 
 static mnem_status check(const mnem_sequence *s, int32_t from) {
@@ -70,35 +82,60 @@ static mnem_status write_page(const mnem_sequence *s, int kind, int32_t number,
     return mnem__saved_write(fd, at, &sum, sizeof sum);
 }
 
-static mnem_status write_state(const mnem_sequence *s, int32_t page, int32_t position,
+/* A state in a page, or in the store. MNEM_NOT_READY: the store can't read it, and dropped it. */
+static mnem_status write_state(const mnem_sequence *s, const mnem__snapshot *state,
                                const mnem__saved_header *h, int fd, uint64_t at) {
     const mnem__kv_pages *pages = &s->engine->pages[MNEM__KV_STATES];
-    const uint64_t place = (uint64_t)position;
-    mnem__checksum sum = mnem__saved_page_sum(MNEM__KV_STATES, position, h->ids_checksum);
+    const uint64_t place = (uint64_t)state->position, bytes = pages->page_bytes;
+    mnem__checksum sum = mnem__saved_page_sum(MNEM__KV_STATES, state->position, h->ids_checksum);
     MNEM__TRY(mnem__saved_write(fd, at, &place, sizeof place));
     at += sizeof place;
-    MNEM__TRY(
-        mnem__saved_write_from(fd, at, mnem__kv_page_at(pages, page), pages->page_bytes, &sum));
+    if (state->page >= 0)
+        MNEM__TRY(
+            mnem__saved_write_from(fd, at, mnem__kv_page_at(pages, state->page), bytes, &sum));
+    else
+        MNEM__TRY(mnem__snapshots_save(&s->engine->snapshots, state, fd, at, &sum));
     const uint64_t end = mnem__checksum_get(&sum);
-    return mnem__saved_write(fd, at + pages->page_bytes, &end, sizeof end);
+    return mnem__saved_write(fd, at + bytes, &end, sizeof end);
 }
 
-static mnem_status write_states(const mnem_sequence *s, const mnem__saved_header *h, int fd,
+/* The state that the sequence continues from: in its table, or a snapshot. */
+static mnem_status write_last(const mnem_sequence *s, const mnem__saved_header *h, int fd,
+                              uint64_t at) {
+    const mnem__kv_table *table = &s->table[MNEM__KV_STATES];
+    const mnem__snapshot live = {.position = s->ready, .page = table->used ? table->page[0] : -1};
+    const mnem__snapshot *state = &live;
+    if (table->used == 0) state = mnem__snapshots_find(mnem__sequence_snapshots(s), s->ready);
+    const mnem_status status =
+        state && state->position == s->ready ? write_state(s, state, h, fd, at) : MNEM_NOT_READY;
+    return status != MNEM_NOT_READY
+               ? status
+               : mnem__fail(status, "saved sequence: the state of the recurrent layers is lost: "
+                                    "the swap file can't be read");
+}
+
+/* Leaves out snapshots that the store can't read: the header counts those that were written. */
+static mnem_status write_states(const mnem_sequence *s, mnem__saved_header *h, int fd,
                                 uint64_t offset) {
     uint64_t record_bytes, at = offset + mnem__saved_states_at(s->engine, h, &record_bytes);
     if (h->state_count == 0) return MNEM_OK;
-    for (int32_t i = 0, left = h->state_count - 1; left > 0; i++) {
-        const mnem__snapshot *from = &mnem__sequence_snapshots(s)->at[i];
-        if (from->page < 0) continue;
-        MNEM__TRY(write_state(s, from->page, from->position, h, fd, at));
+    int32_t left = h->state_count - 1, i = snapshots_of(s, INT32_MAX) - left;
+    for (; left > 0; left--) {
+        const mnem_status status = write_state(s, &mnem__sequence_snapshots(s)->at[i], h, fd, at);
+        if (status == MNEM_NOT_READY) { /* the list has no entry for it any more */
+            h->state_count--;
+            h->bytes -= record_bytes;
+            continue;
+        }
+        MNEM__TRY(status);
         at += record_bytes;
-        left--;
+        i++;
     }
-    return write_state(s, s->table[MNEM__KV_STATES].page[0], s->ready, h, fd, at);
+    return write_last(s, h, fd, at);
 }
 
 mnem_saved mnem__saved_of(const mnem_sequence *s, const uint64_t *page_bytes) {
-    mnem__saved_header h = header_of(s, 0, false);
+    mnem__saved_header h = header_of(s, 0, 0);
     mnem__saved_pages pages[MNEM__KV_PAGED];
     if (page_bytes) memcpy(h.page_bytes, page_bytes, sizeof h.page_bytes);
     mnem__saved_lay_out(s->engine, &h, pages, &h.bytes);
@@ -112,7 +149,7 @@ mnem_saved mnem__saved_of(const mnem_sequence *s, const uint64_t *page_bytes) {
 }
 
 mnem_status mnem__sequence_save(const mnem_sequence *s, const int32_t *ids, uint64_t ids_checksum,
-                                int32_t from, bool snapshots, int fd, uint64_t offset) {
+                                int32_t from, int32_t snapshots, int fd, uint64_t offset) {
     const size_t ids_bytes = (size_t)s->length * sizeof *ids;
     mnem__saved_pages pages[MNEM__KV_PAGED];
     uint64_t bytes;
@@ -122,7 +159,6 @@ mnem_status mnem__sequence_save(const mnem_sequence *s, const int32_t *ids, uint
     MNEM__TRY(mnem__saved_identity(s->engine, &h.identity));
     h.identity += mnem__adapters_choice(s->engine, mnem__sequence_scales(s));
     h.ids_checksum = ids_checksum;
-    h.checksum = mnem__saved_header_checksum(&h);
     mnem__saved_lay_out(s->engine, &h, pages, &bytes);
     if (ids) MNEM__TRY(mnem__saved_write(fd, offset + sizeof h, ids, ids_bytes));
     for (int k = 0; k < MNEM__KV_PAGED; k++) {
@@ -132,6 +168,7 @@ mnem_status mnem__sequence_save(const mnem_sequence *s, const int32_t *ids, uint
                                  offset + p->at + p->record_bytes * (uint64_t)(i - p->begin)));
     }
     MNEM__TRY(write_states(s, &h, fd, offset));
+    h.checksum = mnem__saved_header_checksum(&h);
     return mnem__saved_write(fd, offset, &h, sizeof h);
 }
 
@@ -139,5 +176,5 @@ mnem_status mnem_sequence_save(const mnem_sequence *s, const int32_t *ids, int32
                                uint64_t offset) {
     const uint64_t sum = mnem__checksum_of(ids, (size_t)s->length * sizeof *ids);
     MNEM__TRY(mnem__engine_supports(s->engine, MNEM_FEATURE_SAVED));
-    return mnem__sequence_save(s, ids, sum, from, true, fd, offset);
+    return mnem__sequence_save(s, ids, sum, from, INT32_MAX, fd, offset);
 }

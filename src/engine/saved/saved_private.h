@@ -57,11 +57,17 @@ mnem__checksum mnem__saved_page_sum(int kind, int32_t number, uint64_t ids_check
 
 /* mnem_sequence_save and mnem_saved_open without their checks; on one of several ranks, its own
  * part in a file of its process. ids NULL: not written, and ids_checksum is any number.
- * snapshots: whether snapshots of its states are included. scales: those that the save must be of,
- * [adapters]; NULL: those of new sequences or of any open one. */
+ * snapshots: the most snapshots of its states that are included, the last ones. Those in the store
+ * are copied from there, also the one that the sequence continues from; only the engine's thread
+ * may save then. MNEM_NOT_READY: that one can't be read, and was dropped. scales: those that the
+ * save must be of, [adapters]; NULL: those of new sequences or of any open one. */
 mnem_status mnem__sequence_save(const mnem_sequence *sequence, const int32_t *ids,
-                                uint64_t ids_checksum, int32_t from, bool snapshots, int fd,
+                                uint64_t ids_checksum, int32_t from, int32_t snapshots, int fd,
                                 uint64_t offset);
+/* The bytes of that save; fewer are written if a snapshot can't be read from the store. */
+uint64_t mnem__sequence_save_bytes(const mnem_sequence *sequence, int32_t from, int32_t snapshots);
+/* The most snapshots of a save of up to so many bytes; below 0: it has more without any. */
+int32_t mnem__sequence_save_most(const mnem_sequence *sequence, int32_t from, uint64_t bytes);
 mnem_status mnem__saved_open(const mnem_engine *engine, const float *scales, int fd,
                              uint64_t offset, mnem_saved *saved);
 /* Describes a save of the whole sequence as mnem__saved_open would, for pages of page_bytes; NULL:

@@ -180,6 +180,7 @@ static const http_route table[] = {
     {"POST", "/chat/completions", on_chat, false}, /* as llama.cpp's server has it; so these two: */
     {"POST", "/completions", on_completion, false},
     {"GET", "/models", api_on_models, false},
+    {"GET", "/models/*", api_on_models, false},
     {"POST", "/models/load", api_on_load, false},
     {"POST", "/models/unload", api_on_unload, false},
     {"POST", "/v1/completions", on_text, false},

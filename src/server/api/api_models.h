@@ -117,11 +117,23 @@ int32_t api_served_end_token(const api_served *served);
 /* What listings show about it. */
 void api_served_known(const api_served *served, api_known *known);
 
-/* Sets what was found out about a listed model before it is loaded. Call it before api_begin, or on
- * the server's thread. served NULL: nothing new about its file. context 0: not known yet.
- * shares_with: as in api_listing. */
-void api_model_know(struct api *a, int32_t index, const api_served *served, int32_t context,
-                    uint64_t least_bytes, uint64_t bytes, const char *shares_with);
+enum { API_FAILURE = 200 };
+/* What was found out about a listed model before it is loaded. It can be copied to the server's
+ * thread: its only pointer is to a name of the list. */
+typedef struct api_planned {
+    api_known known; /* read false: nothing is known about its file */
+    uint64_t file_bytes;
+    int64_t modified;
+    int32_t modified_part;
+    int32_t context;      /* 0: not known */
+    uint64_t least_bytes; /* these two as in api_listing */
+    uint64_t bytes;
+    const char *shares_with;   /* as in api_listing */
+    char failure[API_FAILURE]; /* why it can't be loaded; "": it can */
+} api_planned;
+
+/* Sets what of it describes the file. Any thread. */
+void api_served_planned(const api_served *served, api_planned *planned);
 
 /* ---- on the server's thread ---- */
 
@@ -135,6 +147,9 @@ typedef struct api_loaded {
     const char *shares_with; /* as in api_listing */
 } api_loaded;
 
+/* Call it when a model was planned, or before api_begin. Until then its listings show its name, its
+ * file and its state. */
+void api_model_know(struct api *a, int32_t index, const api_planned *planned);
 /* Call it from on_wake. Attaches the model: it answers requests, and its parked requests start,
  * oldest first. It stays attached until api_model_end returns true. */
 void api_model_begin(struct api *a, int32_t index, const api_loaded *loaded);

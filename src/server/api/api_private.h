@@ -43,12 +43,12 @@ struct api_served {
 typedef struct api_slot {
     api_listing listing;
     int32_t index;
-    api_served *served;   /* attached; NULL: it isn't loaded */
-    api_model_use use;    /* under the api's lock; only the server's thread changes it */
-    int64_t keep_seconds; /* set by a request's keep_alive; 0: not set */
-    bool again;           /* it was requested while it was leaving */
-    uint64_t loads;       /* number so far */
-    char failure[200];    /* message of the last load; "": it succeeded */
+    api_served *served;        /* attached; NULL: it isn't loaded */
+    api_model_use use;         /* under the api's lock; only the server's thread changes it */
+    int64_t keep_seconds;      /* set by a request's keep_alive; 0: not set */
+    bool again;                /* it was requested while it was leaving */
+    uint64_t loads;            /* number so far */
+    char failure[API_FAILURE]; /* message of the last plan or load; "": it succeeded */
     /* Set by POST /lora-adapters, of the adapters that the name has; adapter_count 0: not set. */
     float *adapter_scales;
     int32_t adapter_count;

@@ -100,10 +100,11 @@ static void lines_that_are_wrong_are_answered(void **state) {
         {"{\"custom_id\": \"g\", \"url\": \"/v1/completions\", \"body\": {\"prompt\": \"LONG\"}}",
          "g", "context size of 128", 400},
         {"{\"custom_id\": 7, \"url\": \"/v1/completions\", BODY}", NULL,
-         "line 12: 'custom_id' must be a string", 400},
+         "line 12: 'custom_id' must be a non-empty string", 400},
         {"{\"custom_id\": \"\xff\", \"url\": \"/v1/completions\", BODY}", NULL,
          "line 13: 'custom_id' has", 400},
-        {"{\"custom_id\": \"h\", \"custom_id\": \"i\", BODY}", "h", "is there twice", 400},
+        {"{\"custom_id\": \"h\", \"custom_id\": \"i\", BODY}", "h",
+         "the object has 'custom_id' twice", 400},
         {"{\"custom_id\": \"j\", \"url\": \"/v1/completions\", \"body\": {\"prompt\": \"a\", "
          "\"lora\": [{\"id\": 0}]}}",
          "j", "no adapter is loaded: start with --lora FILE to load one", 400},
@@ -260,7 +261,7 @@ static void ctrl_c_says_how_to_go_on(void **state) {
     const int code = tool_wait(pid);
     if (code != 0) { /* it may have had all by then */
         assert_int_equal(code, 130);
-        assert_non_null(strstr(said, "run the same command again to go on"));
+        assert_non_null(strstr(said, "run the same command again to continue"));
     }
     close(out);
     close(err);

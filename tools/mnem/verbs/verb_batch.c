@@ -237,8 +237,8 @@ static int answer_all(batch *b) {
 static void say_failed(const batch *b) {
     const uint64_t failed = b->failed + b->kept_failed, all = b->done + b->kept;
     if (b->failed)
-        tool_message("%" PRIu64 " of %" PRIu64
-                     " requests failed; the first is that of line %" PRIu64 ": %s",
+        tool_message("%" PRIu64 " of %" PRIu64 " requests failed; the first one is on line %" PRIu64
+                     ": %s",
                      failed, all, b->first_failed, b->first_why);
     else if (failed)
         tool_message("%" PRIu64 " of %" PRIu64 " requests failed, in an earlier run", failed, all);
@@ -251,16 +251,16 @@ static void say_end(const batch *b, int code) {
     if (b->kept) snprintf(kept, sizeof kept, ", %" PRIu64 " of them in earlier runs", b->kept);
     if (code == TOOL_INTERRUPTED && b->out_keeps)
         tool_message("stopped after %" PRIu64 " of %" PRIu64
-                     " requests%s: run the same command again to go on",
+                     " requests%s: run the same command again to continue",
                      b->done + b->kept, b->counted.lines - b->blank, kept);
     else if (code == TOOL_INTERRUPTED)
         tool_message("stopped after %" PRIu64 " of %" PRIu64
-                     " requests; with --out FILE a stopped run can go on",
+                     " requests; with --out FILE a stopped run can be continued",
                      b->done, b->counted.lines - b->blank);
     else if (!b->done && !b->kept)
-        tool_message("%s has only blank lines: there is no request", b->in_path);
+        tool_message("%s has only blank lines, so it has no requests", b->in_path);
     else if (!b->done)
-        tool_message("%s has all answers already (%" PRIu64 ")", out, b->kept);
+        tool_message("%s already has all %" PRIu64 " answers", out, b->kept);
     else
         tool_message("%" PRIu64 " request%s answered in %s%s", b->done + b->kept,
                      tool_s(b->done + b->kept), tool_seconds(seconds, time), kept);

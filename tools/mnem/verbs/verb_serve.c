@@ -194,8 +194,8 @@ static void say_ready(const serve *s) {
                                            "parallel", s->model.parallel, "plan", plan));
     } else {
         tool_outf("%s\n", http_server_address(s->http));
-        tool_out_flush();
     }
+    (void)tool_out_end(); /* an address that can't be written is said now, not when it ends */
     if (!s->model.stage.args->quiet && !s->model.stage.args->json)
         tool_message("clients can use the model %s at the address above: %s", s->model.name,
                      s->model.stage.transformer.encoder

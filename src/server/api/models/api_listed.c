@@ -1,5 +1,5 @@
-/* api_listed.c: GET /v1/models and /models, and POST /models/load and /models/unload, in the form
- * of the router of llama.cpp's server. */
+/* api_listed.c: GET /v1/models and /models, also with /NAME, and POST /models/load and
+ * /models/unload, in the form of the router of llama.cpp's server. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -18,8 +18,13 @@ static void put_state(const api_slot *slot, api_text *text) {
         api_say(text, ",\"failed\":true,\"message\":");
         api_quote(text, slot->failure, strlen(slot->failure));
     }
-    api_format(text, "},\"bytes\":%" PRIu64 ",\"file_bytes\":%" PRIu64 ",\"pin\":%s", l->bytes,
-               l->file_bytes, l->pin ? "true" : "false");
+    api_say(text, "},\"bytes\":");
+    if (l->bytes || l->shares_with)
+        api_format(text, "%" PRIu64, l->bytes);
+    else
+        api_say(text, "null"); /* it isn't planned yet, or can't be */
+    api_format(text, ",\"file_bytes\":%" PRIu64 ",\"pin\":%s", l->file_bytes,
+               l->pin ? "true" : "false");
     if (l->shares_with) {
         api_say(text, ",\"shares_with\":");
         api_quote(text, l->shares_with, strlen(l->shares_with));
@@ -77,9 +82,15 @@ static const api_slot *named_by(const api *a, const char *path, api_error *error
     return NULL;
 }
 
+/* The end of the path, behind /v1/models or /models: "", "/" and a name. */
+static const char *behind_list(const char *path) {
+    static const char version[] = "/v1", list[] = "/models";
+    const size_t n = strncmp(path, version, sizeof version - 1) == 0 ? sizeof version - 1 : 0;
+    return path + n + sizeof list - 1;
+}
+
 /* Answers with the list, or with the model that the path names. */
 void api_on_models(void *context, http_exchange *exchange, const http_request *request) {
-    static const char list[] = "/v1/models", short_list[] = "/models";
     api *a = context;
     api_error error = {0};
     api_text text = {.memory = &a->memory};
@@ -87,10 +98,11 @@ void api_on_models(void *context, http_exchange *exchange, const http_request *r
         api_answer_error(a, exchange, &error, API_OPENAI);
         return;
     }
-    if (strcmp(request->path, list) == 0 || strcmp(request->path, short_list) == 0)
+    const char *rest = behind_list(request->path);
+    if (!*rest)
         put_all(a, &text);
     else {
-        const api_slot *slot = named_by(a, request->path + sizeof list, &error);
+        const api_slot *slot = named_by(a, rest + 1, &error);
         if (slot) put_model(a, slot, &text);
     }
     if (error.status)

@@ -91,13 +91,26 @@ void api_served_leave(api *a, api_served *s) {
     count_users(a, s, -1);
 }
 
+void api_served_planned(const api_served *served, api_planned *planned) {
+    const api_file *file = &served->file;
+    planned->file_bytes = file->bytes;
+    planned->modified = file->modified;
+    planned->modified_part = file->modified_part;
+    api_served_known(served, &planned->known);
+}
+
+static void set_file(api_slot *slot, const api_planned *planned) {
+    slot->listing.file_bytes = planned->file_bytes;
+    slot->listing.modified = planned->modified;
+    slot->listing.modified_part = planned->modified_part;
+    slot->listing.known = planned->known;
+}
+
 /* Copies what the loaded model's file says into its listing. */
 static void note_file(api_slot *slot, const api_served *served) {
-    const api_file *file = &served->file;
-    slot->listing.file_bytes = file->bytes;
-    slot->listing.modified = file->modified;
-    slot->listing.modified_part = file->modified_part;
-    api_served_known(served, &slot->listing.known);
+    api_planned planned;
+    api_served_planned(served, &planned);
+    set_file(slot, &planned);
 }
 
 /* ---- the list ---- */
@@ -206,14 +219,14 @@ void api_keep(api *a, api_slot *slot, int64_t seconds) {
     if (calls->on_keep) calls->on_keep(calls->context, slot->index, seconds);
 }
 
-void api_model_know(api *a, int32_t index, const api_served *served, int32_t context,
-                    uint64_t least_bytes, uint64_t bytes, const char *shares_with) {
+void api_model_know(api *a, int32_t index, const api_planned *planned) {
     api_slot *slot = a->slot + index;
-    slot->listing.shares_with = shares_with;
-    if (context) slot->listing.context = context;
-    slot->listing.least_bytes = least_bytes;
-    slot->listing.bytes = bytes;
-    if (served) note_file(slot, served);
+    if (planned->context) slot->listing.context = planned->context;
+    slot->listing.least_bytes = planned->least_bytes;
+    slot->listing.bytes = planned->bytes;
+    slot->listing.shares_with = planned->shares_with;
+    snprintf(slot->failure, sizeof slot->failure, "%s", planned->failure);
+    if (planned->known.read) set_file(slot, planned);
 }
 
 void api_model_begin(api *a, int32_t index, const api_loaded *loaded) {

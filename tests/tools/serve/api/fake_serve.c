@@ -152,10 +152,20 @@ int32_t mnem_scheduler_slots_get(const mnem_scheduler *s, mnem_scheduler_slot *s
     return 2;
 }
 
-/* None: it has no adapters. */
+/* An engine that is only asked for its adapters. */
 mnem_engine *mnem_scheduler_engine(const mnem_scheduler *s) {
-    (void)s;
-    return NULL;
+    return s->fake->adapters ? (mnem_engine *)(void *)s->fake : NULL;
+}
+
+int32_t mnem_engine_adapter_count(const mnem_engine *engine) {
+    return ((const fake_serve *)(const void *)engine)->adapters;
+}
+
+bool mnem_engine_adapter_get(const mnem_engine *engine, int32_t index,
+                             mnem_engine_adapter *adapter) {
+    if (index < 0 || index >= mnem_engine_adapter_count(engine)) return false;
+    *adapter = (mnem_engine_adapter){index % 2 ? "made/adapter/adapter.gguf" : "poet.gguf", 0.5F};
+    return true;
 }
 
 void mnem_scheduler_stats_get(const mnem_scheduler *s, mnem_scheduler_stats *stats) {

@@ -52,6 +52,7 @@ typedef struct fake_serve {
     mnem_request_refusal refusal; /* with that */
     mnem_request_end end;         /* MNEM_END_ERROR: after the first token */
     int32_t context, room_bytes;  /* a client's, for a stream; 0: any */
+    int32_t adapters;             /* of every model: "poet", "adapter" (a folder's), "poet", ... */
     int32_t embeds;               /* texts that were embedded */
     int32_t no_pages;             /* so many of the next ones find too few pages */
     mnem_status embed;            /* what comes of those behind, if not MNEM_OK */

@@ -64,7 +64,7 @@ static api_model_use use_of(int32_t index) {
 
 static void lists_have_every_model_and_its_state(void **state) {
     (void)state;
-    api_model_know(serve->api, 0, NULL, 99, 500, 700, NULL);
+    api_model_know(serve->api, 0, &(api_planned){.context = 99, .least_bytes = 500, .bytes = 700});
     fake_load(&fake, 1);
     assert_int_equal(get("/v1/models"), 200);
     assert_true(has("\"type\":\"model\",\"display_name\":\"second\",\"created_at\":\"2"));
@@ -73,9 +73,13 @@ static void lists_have_every_model_and_its_state(void **state) {
         has("\"status\":{\"value\":\"unloaded\"},\"bytes\":700,\"file_bytes\":1000,"
             "\"pin\":false,\"least_bytes\":500,\"idle_seconds\":60,\"requests\":0,\"waiting\":0}"));
     assert_true(has("\"status\":{\"value\":\"loaded\"},\"bytes\":1048576"));
-    assert_true(has("\"pin\":true,\"least_bytes\":4096"));
+    assert_true(has("\"status\":{\"value\":\"unloaded\"},\"bytes\":null,\"file_bytes\":3000,"
+                    "\"pin\":true,\"least_bytes\":4096"));
     assert_int_equal(get("/models"), 200);
     assert_true(has("\"id\":\"third\""));
+    assert_int_equal(get("/models/%74hird"), 200);
+    assert_true(has("{\"id\":\"third\"") && !strstr(serve->answer.body, "second"));
+    assert_int_equal(get("/models/fourth"), 404);
     assert_int_equal(get("/v1/models/%74hird"), 200);
     assert_true(has("{\"id\":\"third\"") && !strstr(serve->answer.body, "second"));
     assert_int_equal(get("/v1/models/fourth"), 404);

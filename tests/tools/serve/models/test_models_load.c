@@ -13,6 +13,7 @@
 
 #include "kit/kit_random.h"
 #include "mnem/base.h"
+#include "tools/kit/tool_memory.h"
 #include "tools/serve/models/models_kit.h"
 
 enum { CLIENTS = 16, PROMPTS = 6, TIMES = 100000 };
@@ -244,12 +245,62 @@ static void models_share_one_team(void **state) {
     assert_int_equal(tool_serve_end(&s), 0);
 }
 
+/* ---- states of recurrent layers ---- */
+
+/* A budget in which the only model of a list has little more than its least bytes: pages for three
+ * conversations, but only states for two that run. */
+static uint64_t least_budget(const char *list) {
+    uint64_t bytes = GIB;
+    for (int i = 0; i < 3; i++) {
+        json_t *plan =
+            tool_last_object(RUN("serve", "--models", list, "--parallel", "2", "--swap", swap,
+                                 "--memory", tool_bytes(bytes), "--dry-run", "--json"));
+        const json_t *one = json_array_get(json_object_get(plan, "models"), 0);
+        const json_int_t least = json_integer_value(json_object_get(one, "least_bytes"));
+        bytes += (uint64_t)(least - json_integer_value(json_object_get(plan, "room_bytes")));
+        json_decref(plan);
+    }
+    return bytes + 700 * KIB;
+}
+
+static int64_t swapped_bytes(void) {
+    json_t *page = json_loads(ask(GET("/page.json?model=hybrid")).body, 0, NULL);
+    const int64_t bytes = json_integer_value(json_object_get(page, "swap"));
+    json_decref(page);
+    return bytes;
+}
+
+static void states_of_the_swap_file_are_kept_when_a_model_is_unloaded(void **state) {
+    (void)state;
+    kit_needs_exact_budget();
+    enum { FIRST = 2, LAST = 5 };
+    char text[900], list[700], cache[700];
+    snprintf(cache, sizeof cache, "%s", at("mnem"));
+    mkdir(cache, 0700);
+    tool_file("mnem/profile.json", "{\"swap_bytes_per_s\": 1e15}"); /* no speed decides */
+    snprintf(text, sizeof text, "{\"models\": [{\"path\": \"%s/hybrid.gguf\"}]}", models);
+    snprintf(list, sizeof list, "%s", tool_file("hybrid.json", text));
+    const tool_server s = SERVE("--models", list, "-q", "--parallel", "2", "--memory",
+                                tool_bytes(least_budget(list)), "--swap", swap);
+    for (int turn = 0; turn < 3; turn++) {
+        for (int p = FIRST; p < LAST; p++) ask_known(2, p, turn > 0);
+        for (int p = FIRST; p < LAST; p++) ask_known(2, p, true); /* it has all of them */
+        assert_true(swapped_bytes() > 0);
+        assert_int_equal(tool_post("/models/unload", "{\"model\": \"hybrid\"}").status, 200);
+        for (int i = 0; swapped_bytes() > 0 && i < 3000; i++) usleep(10000);
+        assert_int_equal(swapped_bytes(), 0);
+    }
+    assert_int_equal(tool_serve_end(&s), 0);
+    tool_file("mnem/profile.json", "{}");
+}
+
 int main(int argc, char **argv) {
     if (argc > 1) asks = atoi(argv[1]);
     if (argc > 2) seconds = asks;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_share_one_team),
         cmocka_unit_test(a_reloaded_model_computes_no_prompt_again),
+        cmocka_unit_test(states_of_the_swap_file_are_kept_when_a_model_is_unloaded),
         cmocka_unit_test(random_turns_stay_in_the_budget_and_get_what_they_get_alone),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);

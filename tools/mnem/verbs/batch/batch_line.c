@@ -184,13 +184,13 @@ static bool is_text(batch_slice raw, const char *text) {
 static bool read_id(batch_slice raw, batch_request *r) {
     char decoded[BATCH_ID_MOST];
     if (raw.n < 3 || *raw.at != '"')
-        return refuse(r, "invalid_custom_id", "'custom_id' must be a string that isn't empty");
+        return refuse(r, "invalid_custom_id", "'custom_id' must be a non-empty string");
     if (raw.n > BATCH_ID_MOST)
         return refuse(r, "invalid_custom_id", "'custom_id' is longer than %d bytes",
                       BATCH_ID_MOST - 2);
     if (batch_text_decode(raw, decoded) < 0)
         return refuse(r, "invalid_custom_id",
-                      "'custom_id' has an escape or bytes that are no character");
+                      "'custom_id' has an invalid escape, or bytes that are not UTF-8");
     r->custom_id = raw;
     return true;
 }
@@ -204,7 +204,9 @@ static bool read_member(walk *w, const char *line, batch_slice value[MEMBERS], b
     if (!skip_value(w, &raw)) return refuse_json(r, line, w->at, "a value is missing");
     for (int i = 0; i < MEMBERS; i++) {
         if (!is_text(name, member_names[i])) continue;
-        if (value[i].n) return refuse(r, "invalid_json", "'%s' is there twice", member_names[i]);
+        if (value[i].n)
+            return refuse(r, "invalid_json", "the object has '%s' twice: remove one of them",
+                          member_names[i]);
         value[i] = raw;
         if (i == MEMBER_ID) return read_id(raw, r);
     }
@@ -220,7 +222,7 @@ static bool read_members(const char *line, size_t n, batch_slice value[MEMBERS],
     } while (skip_byte(&w, ','));
     if (!skip_byte(&w, '}')) return refuse_json(r, line, w.at, "a comma or brace is missing");
     skip_space(&w);
-    return w.at == w.end || refuse_json(r, line, w.at, "more follows");
+    return w.at == w.end || refuse_json(r, line, w.at, "other text follows the object");
 }
 
 static bool read_url(batch_slice raw, batch_request *r) {

@@ -179,7 +179,7 @@ static void write_line(batch *b, struct iovec *part, int parts) {
     const int error = errno;
     if (b->out_keeps && ftruncate(b->out, before) == 0) lseek(b->out, before, SEEK_SET);
     b->code = b->out_keeps ? tool_failed("can't write %s: %s; the answers before are kept: run the "
-                                         "same command again to go on",
+                                         "same command again to continue",
                                          b->o->out, strerror(error))
                            : failed(b->o->out, error);
 }

@@ -10,8 +10,8 @@ static const struct {
     {"template", "the models' own templates are used"},
     {"keep-cache",
      "--swap FOLDER keeps the prefix caches of unloaded models until the server ends"},
-    {"pretokenizer", "it applies to one model"},
-    {"trace", "a trace is of one model"},
+    {"pretokenizer", "each model's own pretokenizer is used"},
+    {"trace", "a trace records one model: trace a server of that model"},
 };
 
 int models_check(const serve_options *o) {

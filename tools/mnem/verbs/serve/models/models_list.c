@@ -40,15 +40,17 @@ static int check_names(const char *path, const models_list *list) {
     for (int i = 0; i < list->count; i++)
         for (int j = 0; j < i; j++)
             if (strcmp(list->entry[i].name, list->entry[j].name) == 0)
-                return tool_failed("%s: two models have the name %s: clients could not choose "
-                                   "between them; give one another name",
+                return tool_failed("%s: two models have the name %s, by which clients choose a "
+                                   "model: set another \"name\" for one of them",
                                    path, list->entry[i].name);
     return TOOL_OK;
 }
 
 static int too_many(const char *path) {
-    return tool_failed("%s lists more than %d models, which is the most that one server has", path,
-                       API_MODELS);
+    return tool_failed(
+        "%s lists more than %d models, the limit of one server: remove some, or start "
+        "another server for them",
+        path, API_MODELS);
 }
 
 /* ---- a folder ---- */
@@ -176,7 +178,9 @@ static int read_entry(const reading *r, json_t *object, models_entry *e) {
         code = read_key(r, key, value, e);
         if (code != TOOL_OK) return code;
     }
-    if (!e->path) return tool_failed("%s: model %d has no \"path\"", r->path, r->number);
+    if (!e->path)
+        return tool_failed("%s: model %d has no \"path\": set it to the model's file or folder",
+                           r->path, r->number);
     if (!e->name[0]) copy_name(e, tool_file_name(e->path));
     return TOOL_OK;
 }

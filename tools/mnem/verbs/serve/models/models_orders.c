@@ -6,6 +6,8 @@
  *     on_keep    keep_alive N           STAY    cancels END
  *                                       REFUSE  waiting requests end with an error
  *
+ * and news (models_tell): what a plan found out about a model.
+ *
  * Orders and wishes are under the lock. The API is called without the lock, since it calls the
  * functions for wishes, which take it. */
 #include <string.h>
@@ -113,9 +115,21 @@ static void refuse(models_one *m) {
     done(m, MODELS_REFUSE);
 }
 
+static void hear(models_one *m) {
+    models_all *v = m->of;
+    api_planned planned;
+    pthread_mutex_lock(&v->lock);
+    const bool told = m->told;
+    if (told) planned = m->planned_as;
+    m->told = false;
+    pthread_mutex_unlock(&v->lock);
+    if (told) api_model_know(v->s->api, m->index, &planned);
+}
+
 static void obey(models_all *v) {
     for (int32_t i = 0; i < v->list.count; i++) {
         models_one *m = &v->model[i];
+        hear(m);
         pthread_mutex_lock(&v->lock);
         const models_order order = m->order;
         pthread_mutex_unlock(&v->lock);
@@ -132,10 +146,6 @@ static void obey(models_all *v) {
 void models_on_wake(void *context) {
     models_all *v = heard;
     serve *s = v->s;
-    if (!v->begun) {
-        v->begun = true;
-        api_begin(s->api, s->http, NULL, 0);
-    }
     if (atomic_load(&s->draining)) api_drain(s->api);
     obey(v);
     s->api_wake(context);
@@ -172,4 +182,29 @@ void models_give(models_one *m, models_order what) {
     }
     pthread_mutex_unlock(&v->lock);
     http_server_wake(v->s->http);
+}
+
+/* The bytes of a model are those of its first name. */
+static api_planned planned_of(const models_one *m, const models_one *n) {
+    api_planned planned = {.least_bytes = m->least_bytes, .shares_with = models_shares_with(n)};
+    if (m->failed == MNEM_OK) {
+        planned.context = models_context(n);
+        planned.bytes = n == m ? m->bytes : 0;
+        api_served_planned(n->api, &planned);
+    } else {
+        snprintf(planned.failure, sizeof planned.failure, "%.199s", m->failure);
+    }
+    return planned;
+}
+
+void models_tell(models_one *m) {
+    models_all *v = m->of;
+    for (models_one *n = m; n; n = models_next_name(m, n)) {
+        const api_planned planned = planned_of(m, n);
+        pthread_mutex_lock(&v->lock);
+        n->planned_as = planned;
+        n->told = true;
+        pthread_mutex_unlock(&v->lock);
+    }
+    if (v->s->http) http_server_wake(v->s->http);
 }

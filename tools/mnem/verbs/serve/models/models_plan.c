@@ -1,5 +1,9 @@
 /* models_plan.c: decides how many bytes each of several models takes, before any is loaded.
  *
+ * The thread of the connections answers already: listings show what is known, and requests for a
+ * model wait. It lends no bytes meanwhile, since only requests of loaded models are rendered, so
+ * that the ledger's numbers are those of the plans.
+ *
  * Each model is opened and planned alone, in all bytes that the budget has for models: this plan
  * gives its context and its speed. Then bisection finds the least bytes in which it is as fast; a
  * plan with more bytes is never slower. models_share adds to each model a part of the bytes that
@@ -184,12 +188,28 @@ static mnem_status look_at(models_one *m) {
     return MNEM_OK;
 }
 
-/* The bytes of a model are those of its first name. */
-static void tell_api(models_one *m) {
-    for (models_one *n = m; n; n = models_next_name(m, n))
-        if (n->api)
-            api_model_know(m->of->s->api, n->index, n->api, models_context(n), m->least_bytes,
-                           n == m ? m->bytes : 0, models_shares_with(n));
+/* Whether other models are pinned. */
+static bool others_are_pinned(const models_one *m) {
+    const models_all *v = m->of;
+    bool pinned = false;
+    for (int32_t i = 0; i < v->list.count; i++)
+        pinned |= v->model[i].lead != m && v->list.entry[i].pin &&
+                  v->model[i].lead->failed == MNEM_OK;
+    return pinned;
+}
+
+/* Says what the budget lacks at least: of a larger one the server takes more, too. */
+static mnem_status never_fits(models_one *m) {
+    char needs[TOOL_TEXT], has[TOOL_TEXT], lacks[TOOL_TEXT];
+    const bool pinned = !models_is_pinned(m) && others_are_pinned(m);
+    m->failed = MNEM_OVER_BUDGET;
+    snprintf(m->failure, sizeof m->failure,
+             "the model needs at least %s, but the server%s only %s of the budget: raise --memory "
+             "by at least %s",
+             tool_size(m->least_bytes, needs), pinned ? " and the pinned models leave" : " leaves",
+             tool_size(m->bytes, has),
+             tool_size(m->least_bytes > m->bytes ? m->least_bytes - m->bytes : 1, lacks));
+    return m->failed;
 }
 
 /* Plans a model in the bytes it was given: this is the plan of each load. Sets the exact bytes. */
@@ -198,17 +218,7 @@ static mnem_status settle(models_one *m) {
     mnem_engine_options *o = &m->served.stage.options;
     const int32_t context = o->context;
     const mnem_kv_choice kv = o->kv;
-    if (m->bytes <= m->tables_bytes || m->bytes < m->least_bytes) {
-        char needs[TOOL_TEXT], has[TOOL_TEXT];
-        m->failed = MNEM_OVER_BUDGET;
-        snprintf(
-            m->failure, sizeof m->failure,
-            "needs at least %s, and the budget has %s for it beside the server%s: use a larger "
-            "--memory",
-            tool_size(m->least_bytes, needs), tool_size(m->bytes, has),
-            models_is_pinned(m) ? "" : " and the pinned models");
-        return m->failed;
-    }
+    if (m->bytes <= m->tables_bytes || m->bytes < m->least_bytes) return never_fits(m);
     mnem_status status = models_open(m, &m->tables_bytes);
     o = &m->served.stage.options;
     o->context = context;
@@ -216,20 +226,27 @@ static mnem_status settle(models_one *m) {
     o->shares_reserve = true;
     if (status == MNEM_OK) status = plan_alone(m, m->bytes - m->tables_bytes, &own);
     if (status == MNEM_OK) m->bytes = m->tables_bytes + own;
-    tell_api(m);
     m->options = *o;
     m->planned = status == MNEM_OK;
+    if (status == MNEM_OK) models_tell(m);
     models_close(m);
     return status;
 }
 
-static void tell_failure(const models_one *m) {
-    if (m->failed != MNEM_OK) tool_message("%s can't be served: %s", m->entry->name, m->failure);
+static void tell_failure(models_one *m) {
+    if (m->failed == MNEM_OK) return;
+    tool_message("%s can't be served: %s", m->entry->name, m->failure);
+    models_tell(m);
+}
+
+/* Whether a signal has ended the server. */
+static bool is_over(const models_all *v) {
+    return atomic_load(&v->s->over);
 }
 
 /* Names that fail together are planned one by one: those that follow are reached later. */
 static void look_at_all(models_all *v) {
-    for (int32_t i = 0; i < v->list.count; i++) {
+    for (int32_t i = 0; i < v->list.count && !is_over(v); i++) {
         models_one *m = &v->model[i];
         if (m->lead != m) continue;
         mnem_status status = look_at(m);
@@ -268,31 +285,44 @@ static mnem_status charge_all(models_all *v, uint64_t before) {
     return status;
 }
 
+/* Plans a model in its bytes, if it can be served. An exit code: not whether it can. */
+static int settle_one(models_all *v, models_one *m) {
+    mnem_status status = m->failed;
+    if (status == MNEM_OK) {
+        models_next_release(v);
+        status = settle(m);
+        if (status != MNEM_OK && m->failed == MNEM_OK) fail(m, status);
+        status = models_next_charge(v);
+        if (status != MNEM_OK) return tool_fail(status);
+    }
+    tell_failure(m);
+    return TOOL_OK;
+}
+
+/* The exit code when all models were looked at. */
+static int end_of_plan(const models_all *v) {
+    mnem_status first = MNEM_OK;
+    for (int32_t i = 0; i < v->list.count; i++) {
+        if (v->model[i].lead != &v->model[i]) continue;
+        if (v->model[i].failed == MNEM_OK) return TOOL_OK;
+        if (first == MNEM_OK) first = v->model[i].failed;
+    }
+    const int code = tool_failed("none of the listed models can be served, for the reasons above");
+    return first == MNEM_OVER_BUDGET ? TOOL_OVER_BUDGET : code;
+}
+
 int models_plan(models_all *v) {
     const uint64_t before = live_bytes(v);
-    mnem_status first = MNEM_OK;
-    int32_t there = 0;
     look_at_all(v);
-    mnem_status status = charge_all(v, before);
+    const mnem_status status = is_over(v) ? MNEM_OK : charge_all(v, before);
     if (status != MNEM_OK) return tool_fail(status);
     share_room(v);
-    for (int32_t i = 0; i < v->list.count; i++) {
-        models_one *m = &v->model[i];
-        if (m->lead != m) continue;
-        if (m->failed == MNEM_OK) {
-            models_next_release(v);
-            status = settle(m);
-            if (status != MNEM_OK && m->failed == MNEM_OK) fail(m, status);
-            status = models_next_charge(v);
-            if (status != MNEM_OK) return tool_fail(status);
-        }
-        tell_failure(m);
-        there += m->failed == MNEM_OK;
-        if (first == MNEM_OK) first = m->failed;
+    for (int32_t i = 0; i < v->list.count && !is_over(v); i++) {
+        if (v->model[i].lead != &v->model[i]) continue;
+        const int code = settle_one(v, &v->model[i]);
+        if (code != TOOL_OK) return code;
     }
-    if (there > 0) return TOOL_OK;
-    const int code = tool_failed("none of the models can be served in this budget");
-    return first == MNEM_OVER_BUDGET ? TOOL_OVER_BUDGET : code;
+    return is_over(v) ? TOOL_INTERRUPTED : end_of_plan(v);
 }
 
 /* ---- a file that was replaced ---- */
@@ -359,6 +389,7 @@ mnem_status models_look_again(models_one *m) {
     m->planned = status == MNEM_OK;
     m->failed = MNEM_OK;
     if (status != MNEM_OK) fail(m, status);
+    models_tell(m);
     models_close(m);
     const mnem_status charged = models_next_charge(v);
     return status == MNEM_OK ? charged : status;

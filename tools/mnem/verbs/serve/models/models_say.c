@@ -98,7 +98,7 @@ static void print_model(FILE *file, const models_one *m) {
     else if (m->failed != MNEM_OK)
         snprintf(text, sizeof text, "%s: can't be served: %s", m->entry->name, m->failure);
     else
-        snprintf(text, sizeof text, "%s: takes %s while it is loaded (the least is %s), %s%s%s",
+        snprintf(text, sizeof text, "%s: takes %s while it is loaded (at least %s), %s%s%s",
                  m->entry->name, tool_size(m->bytes, takes), tool_size(m->least_bytes, least),
                  space,
                  m->served.stage.plan.streamed ? ", some weights are streamed from disk" : "",
@@ -110,7 +110,7 @@ static void print_all(FILE *file, const models_all *v) {
     char room[TOOL_TEXT], budget[TOOL_TEXT], next[TOOL_TEXT], text[256];
     uint32_t set[SETS_MOST];
     snprintf(text, sizeof text,
-             "%s of the budget of %s are for loaded models; %s are kept for opening the next one",
+             "loaded models share %s of the budget of %s; %s are reserved for opening the next one",
              tool_size(v->room_bytes, room), tool_size(v->s->budget_bytes, budget),
              tool_size(v->next_bytes, next));
     tool_wrap(file, "  memory     ", text);

@@ -77,7 +77,8 @@ static models_fact fact_of(models_one *m) {
 static void never(models_one *m, uint64_t room) {
     char needs[TOOL_TEXT], has[TOOL_TEXT], text[MODELS_TEXT];
     snprintf(text, sizeof text,
-             "it needs %s (%llu bytes), and at most %s (%llu bytes) are there for it",
+             "the model needs %s (%llu bytes), but the budget has at most %s (%llu bytes) for it: "
+             "use a larger --memory, or a smaller context",
              tool_size(m->bytes, needs), (unsigned long long)m->bytes, tool_size(room, has),
              (unsigned long long)room);
     refuse_wanted(m, 413, "model_too_large", text);
@@ -313,12 +314,14 @@ static int load_pinned(models_all *v) {
         models_one *m = v->model[i].lead;
         if (!v->model[i].entry->pin || m->loaded) continue;
         if (m->failed != MNEM_OK)
-            return tool_failed("%s is pinned, and can't be loaded: %s", m->entry->name, m->failure);
+            return tool_failed("the pinned model %s can't be loaded: %s", m->entry->name,
+                               m->failure);
         say(m, "loading");
         const mnem_status status = models_load(m);
         if (atomic_load(&v->s->over)) return TOOL_INTERRUPTED;
         if (status != MNEM_OK)
-            return tool_failed("%s is pinned, and can't be loaded: %s", m->entry->name, m->failure);
+            return tool_failed("the pinned model %s can't be loaded: %s", m->entry->name,
+                               m->failure);
         models_give(m, MODELS_BEGIN);
     }
     return TOOL_OK;
@@ -389,6 +392,15 @@ static int make_api(models_all *v) {
     return status == MNEM_OK ? TOOL_OK : tool_fail(status);
 }
 
+/* Clients are answered from here on: listings at once, requests when their model is loaded. Where
+ * the budget has no room for connections the plan is refused, and nobody can connect. */
+static int start_clients(models_all *v) {
+    serve *s = v->s;
+    if (s->o->dry_run || !s->http) return TOOL_OK;
+    api_begin(s->api, s->http, NULL, 0);
+    return serve_thread_start(s, models_on_over);
+}
+
 static int open_all(models_all *v, const tool_args *args) {
     serve *s = v->s;
     int code = s->o->key_file ? serve_keys_read(&s->keys, s->o->key_file) : TOOL_OK;
@@ -399,6 +411,7 @@ static int open_all(models_all *v, const tool_args *args) {
     if (code == TOOL_OK) code = make_api(v);
     if (code == TOOL_OK) code = serve_http_create(s, models_on_wake, models_on_tick);
     if (code == TOOL_OK) code = models_team_create(v);
+    if (code == TOOL_OK) code = start_clients(v);
     if (code == TOOL_OK) code = models_plan(v);
     return code;
 }
@@ -414,8 +427,8 @@ static void say_ready(const models_all *v) {
                                 http_server_port(s->http), "models", names));
     } else {
         tool_outf("%s\n", http_server_address(s->http));
-        tool_out_flush();
     }
+    (void)tool_out_end(); /* an address that can't be written is said now, not when it ends */
     serve_notify("READY=1");
 }
 
@@ -424,11 +437,7 @@ static int serve_all(models_all *v) {
     const mnem_status status = mnem_ledger_hold(s->model.stage.ledger);
     if (status != MNEM_OK) return tool_fail(status);
     models_say_models(v);
-    int code = serve_thread_start(s, models_on_over);
-    if (code == TOOL_OK) {
-        http_server_wake(s->http);
-        code = load_pinned(v);
-    }
+    const int code = load_pinned(v);
     if (code != TOOL_OK) return code;
     say_ready(v);
     loop(v);

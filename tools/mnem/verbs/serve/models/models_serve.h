@@ -12,6 +12,9 @@
  *     models_idle.c    whether anybody holds a loaded model
  *     models_serve.c   the loop: steps the loaded models, loads wanted ones
  *
+ * Clients are answered while models are planned: listings at once, requests when their model is
+ * loaded.
+ *
  * Two threads, as with one model: the thread of the connections calls the API, the main thread does
  * everything else. Under the lock they exchange orders to the API (models_order) and wishes of
  * clients. Bytes are decided before the first load. So a model takes the same bytes at each load,
@@ -81,6 +84,8 @@ typedef struct models_one {
     int64_t wanted_since; /* ms */
     int64_t keep_ms;      /* time it stays loaded after its last request; -1: no limit */
     bool kept;            /* a request has set keep_ms */
+    bool told;            /* planned_as has news for the API */
+    api_planned planned_as;
     int refusal_status;
     const char *refusal_code;
     char refusal[MODELS_TEXT];
@@ -96,7 +101,6 @@ typedef struct models_all {
     bool next_charged, reserve_charged;
     mnem_team *team; /* of all engines */
     uint64_t team_bytes;
-    bool begun; /* api_begin was called */
     pthread_mutex_t lock;
     pthread_cond_t changed; /* the main thread has something to do */
 } models_all;
@@ -141,6 +145,9 @@ void models_on_over(void *context);
 /* On the main thread: sets the next order for a model with all its names, and wakes the other
  * thread. */
 void models_give(models_one *m, models_order order);
+/* On the main thread: copies what is known about a planned model, which is open unless it failed,
+ * for the listings of its names. */
+void models_tell(models_one *m);
 
 /* ---- models_team.c ---- */
 /* Charges and creates the team for the plans and engines of all models. Returns an exit code, and
