@@ -5,7 +5,7 @@
  * loop that only reads as many.
  *
  * Kernel and limit alternate in windows of some milliseconds, and the best of each counts, since
- * other programs' work only slows. One thread is timed by its processor time. */
+ * other programs' work only slows. */
 #include "bench_limit.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@
 
 #include "mnem/mnem.h"
 
-enum { K = 5632, WINDOWS = 48, MACS = 1 << 28, READ_ROWS = 2048, READ_WINDOWS = 8 };
+enum { K = 2048, WINDOWS = 96, MACS = 1 << 27, READ_ROWS = 5632, READ_WINDOWS = 8 };
 
 static const mnem_type types[] = {
     MNEM_TYPE_Q4_0,   MNEM_TYPE_Q4_K,  MNEM_TYPE_Q8_0,   MNEM_TYPE_Q6_K,
@@ -24,11 +24,9 @@ static const mnem_type types[] = {
     MNEM_TYPE_Q4_1,   MNEM_TYPE_Q5_0,  MNEM_TYPE_Q5_1,   MNEM_TYPE_Q5_K,
     MNEM_TYPE_Q2_K,   MNEM_TYPE_Q3_K,  MNEM_TYPE_IQ4_NL, MNEM_TYPE_F32};
 
-static clockid_t clock_used = CLOCK_MONOTONIC;
-
 static double now(void) {
     struct timespec t;
-    clock_gettime(clock_used, &t);
+    clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
@@ -143,12 +141,12 @@ typedef struct share {
     double limit, reached; /* a second */
 } share;
 
-/* A window has about 2^28 multiply-adds: rows are few, so that tokens may be many. */
+/* A window has about 2^27 multiply-adds: rows are few, so that it is short. */
 static share prompt_share(mnem_team *team, mnem_type type, int64_t tokens) {
     int64_t rows = MACS / K / tokens / MNEM_PACK_ROWS * MNEM_PACK_ROWS;
     const int32_t threads = mnem_team_count(team);
     const int64_t least =
-        (int64_t)threads * 8 * MNEM_PACK_ROWS; /* a step's tokens are used again */
+        (int64_t)threads * 4 * MNEM_PACK_ROWS; /* a step's tokens are used again */
     if (rows < least) rows = least;
     product p = product_make(team, type, rows, tokens, 1);
     share s = {0};
@@ -224,27 +222,42 @@ static void print_share(share s) {
     printf(" %.1f | %.1f | %.0f %% |", s.limit * 1e-9, s.reached * 1e-9, 100 * s.reached / s.limit);
 }
 
-static void print_level(mnem_team *team, const char *level, const char *type) {
-    mnem_cpu_limit(level);
-    if (strcmp(mnem_cpu_level(), level) != 0) return;
-    printf("\n%s, %d thread(s)\n\n", level, mnem_team_count(team));
-    printf("| type | limit, GMAC/s | 512 tokens | share | limit | 4096 tokens | share "
-           "| reading, GB/s | one token | share |\n|---|---|---|---|---|---|---|---|---|---|\n");
+typedef void print_row(mnem_team *team, mnem_type type);
+
+static void prompt_row(mnem_team *team, mnem_type type) {
+    print_share(prompt_share(team, type, 512));
+    print_share(prompt_share(team, type, 4096));
+}
+
+static void token_row(mnem_team *team, mnem_type type) {
+    print_share(token_share(team, type));
+}
+
+static void print_rows(mnem_team *team, const char *wanted, print_row *row) {
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
         const char *name = mnem_type_get(types[i])->name;
-        if (*type && strcmp(type, name) != 0) continue;
+        if (*wanted && strcmp(wanted, name) != 0) continue;
         printf("| %s |", name);
-        print_share(prompt_share(team, types[i], 512));
-        print_share(prompt_share(team, types[i], 4096));
-        print_share(token_share(team, types[i]));
+        row(team, types[i]);
         printf("\n");
         fflush(stdout);
     }
 }
 
+static void print_level(mnem_team *team, const char *level, const char *type) {
+    mnem_cpu_limit(level);
+    if (strcmp(mnem_cpu_level(), level) != 0) return;
+    printf("\n%s, %d thread(s), prompts, GMAC/s\n\n", level, mnem_team_count(team));
+    printf("| type | limit | 512 tokens | share | limit | 4096 tokens | share |\n"
+           "|---|---|---|---|---|---|---|\n");
+    print_rows(team, type, prompt_row);
+    printf("\n%s, %d thread(s), one token, GB/s\n\n", level, mnem_team_count(team));
+    printf("| type | reading | one token | share |\n|---|---|---|---|\n");
+    print_rows(team, type, token_row);
+}
+
 void bench_limit(int32_t threads, const char *type) {
     mnem_team *team;
-    if (threads == 1) clock_used = CLOCK_THREAD_CPUTIME_ID;
     if (mnem_team_create(threads, &team) != MNEM_OK) exit(2);
     print_level(team, "avx2", type);
     print_level(team, "avx512", type);

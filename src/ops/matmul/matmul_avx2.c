@@ -205,6 +205,13 @@ INLINE void make_chunk(const mnem__pack_form *form, const uint8_t *group, const 
     }
 }
 
+/* The next tile's activations, from the L2 cache. */
+INLINE void fetch_tokens(const uint8_t *input, int64_t stride, int blocks) {
+    for (int t = 0; t < MNEM__TILE_TOKENS; t++)
+        for (int at = 0; at < blocks * (int)sizeof(mnem__a8_block); at += 64)
+            _mm_prefetch((const char *)input + t * stride + at, _MM_HINT_T0);
+}
+
 /* Tokens [token, token + count) of one group, count <= STEP. A tile's tokens past the last one are
  * that one again, and nothing comes of them. */
 INLINE void group_of_step(const mnem__matmul_job *job, const mnem__pack_form *form,
@@ -221,6 +228,9 @@ INLINE void group_of_step(const mnem__matmul_job *job, const mnem__pack_form *fo
         make_chunk(form, weights, tails, b, n, &chunk);
         for (int t = 0; t < count; t += MNEM__TILE_TOKENS) {
             const mnem__a8_block *a[MNEM__TILE_TOKENS];
+            fetch_tokens(input + (t + MNEM__TILE_TOKENS) * job->input_stride +
+                             b * (int64_t)sizeof(mnem__a8_block),
+                         job->input_stride, n);
             for (int u = 0; u < MNEM__TILE_TOKENS; u++) {
                 const int at = t + u < count ? t + u : count - 1;
                 a[u] = (const mnem__a8_block *)(const void *)(input + at * job->input_stride) + b;

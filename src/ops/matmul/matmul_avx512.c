@@ -3,8 +3,12 @@
  * Few tokens: a block of 16 rows is unpacked to 8 vectors of unsigned bytes and multiplied with up
  * to TILE tokens, whose bytes are broadcast 4 at a time by the multiply itself; the zero point is
  * in the integer that the sum starts from. One token at a time, this is bound by reading weights.
- * Many: eight blocks at a time are unpacked to a chunk of bytes, which all whole tiles of a step
- * are multiplied with (matmul_bytes.h). Orders of operations: matmul_kernel.h. */
+ * For many tokens weights get what their zero point lacks to 128, so that sums start from a word
+ * of the input: one addition for all tokens instead of a shift for each.
+ *
+ * Grids take long to unpack: eight blocks at a time become a chunk of bytes, which all whole tiles
+ * of a step are multiplied with (matmul_bytes.h). The others are faster with their sums in
+ * registers. Orders of operations: matmul_kernel.h. */
 #include <immintrin.h>
 #include <string.h>
 
@@ -13,7 +17,7 @@
 #include "ops/matmul/matmul_unpack_avx512.h"
 
 enum {
-    TILE = 8,
+    TILE = 12,
     FETCH_AHEAD = 8192,
     FETCH_NEAR = 2048,
     TOGETHER = 6, /* tokens whose sums run side by side: hides the multiply's latency */
@@ -35,6 +39,18 @@ INLINE __m512i dot(__m512i sum, __m512i w, const int8_t *q) {
 #endif
 }
 
+enum { LIFT_FROM = 6 };
+
+/* The zero point that a tile of so many tokens multiplies with. */
+INLINE int zero_of(const mnem__pack_form *form, int tokens) {
+    return tokens >= LIFT_FROM && form->zero ? 128 : form->zero;
+}
+
+INLINE __m512i lifted(const mnem__pack_form *form, int tokens, __m512i w) {
+    const int more = zero_of(form, tokens) - form->zero;
+    return more ? _mm512_add_epi8(w, _mm512_set1_epi8((char)more)) : w;
+}
+
 INLINE __m512i start_at(int zero, int32_t start) {
     if (zero == 0) return _mm512_setzero_si512();
     return _mm512_srai_epi32(_mm512_set1_epi32(start), (unsigned)mnem__start_shift(zero));
@@ -45,7 +61,7 @@ INLINE void dots(const mnem__pack_form *form, const uint8_t *block, const mnem__
                  const int count, const int begin, const int end, __m512i *sum) {
     MNEM__UNROLL
     for (int v = begin; v < end; v++) {
-        __m512i w = unpack(form, block, v);
+        const __m512i w = lifted(form, count, unpack(form, block, v));
         MNEM__UNROLL
         for (int t = 0; t < count; t++) sum[t] = dot(sum[t], w, a[t]->q + 4 * v);
     }
@@ -58,12 +74,12 @@ INLINE void block_products(const mnem__pack_form *form, const uint8_t *block, co
     __m512i sum[TOGETHER];
     if (halves) {
         MNEM__UNROLL
-        for (int t = 0; t < count; t++) sum[t] = start_at(form->zero, a[t]->start_half);
+        for (int t = 0; t < count; t++) sum[t] = start_at(zero_of(form, count), a[t]->start_half);
         dots(form, block, a, count, 0, 4, sum);
         MNEM__UNROLL
         for (int t = 0; t < count; t++) {
             f[t] = _mm512_mul_ps(s->scale[i], _mm512_cvtepi32_ps(sum[t]));
-            sum[t] = start_at(form->zero, a[t]->start - a[t]->start_half);
+            sum[t] = start_at(zero_of(form, count), a[t]->start - a[t]->start_half);
         }
         dots(form, block, a, count, 4, 8, sum);
         MNEM__UNROLL
@@ -72,7 +88,7 @@ INLINE void block_products(const mnem__pack_form *form, const uint8_t *block, co
         return;
     }
     MNEM__UNROLL
-    for (int t = 0; t < count; t++) sum[t] = start_at(form->zero, a[t]->start);
+    for (int t = 0; t < count; t++) sum[t] = start_at(zero_of(form, count), a[t]->start);
     dots(form, block, a, count, 0, 8, sum);
     MNEM__UNROLL
     for (int t = 0; t < count; t++) f[t] = _mm512_mul_ps(s->scale[i], _mm512_cvtepi32_ps(sum[t]));
@@ -197,11 +213,12 @@ INLINE bool has_more_sizes(const mnem__pack_form *form) {
            form->scales == MNEM__SCALES_K || form->scales == MNEM__SCALES_K6;
 }
 
-/* Fewer than 12 tokens of one group. A tile that isn't full, where one token is missing, costs less
+/* All tokens of one group, or of a grid's fewer than 12. A tile that isn't full, where one token is missing, costs less
  * than two that each unpack. */
 INLINE void tokens_of_group(const mnem__matmul_job *job, const mnem__pack_form *form, int64_t group,
                             int64_t t, int64_t end) {
     const bool more = has_more_sizes(form);
+    for (; end - t > 10 && !mnem__form_is_grid(form); t += 12) tile(job, form, group, t, 12, end);
     if (end - t > 6) {
         tile(job, form, group, t, 8, end);
         t += 8;
@@ -225,88 +242,56 @@ INLINE void tokens_of_group(const mnem__matmul_job *job, const mnem__pack_form *
     if (end - t >= 1) tile(job, form, group, t, 1, end);
 }
 
-/* ---- many tokens ---- */
+/* ---- many tokens, grids ---- */
 
 enum { STEP = 96 }; /* tokens that a chunk is used for, at most: whole tiles */
 
-/* Blocks of one unit as blocks [at, at + count) of a chunk. */
+/* A unit's blocks [0, count). */
 INLINE void unit_to_bytes(const mnem__pack_form *form, const uint8_t *unit, const uint8_t *tail,
-                          int count, int at, mnem__byte_chunk *chunk) {
-    const int ahead = mnem__cpu_fetches_late() ? FETCH_NEAR : FETCH_AHEAD;
-    const int64_t bytes = mnem__pack_unit_bytes(form);
+                          int count, mnem__byte_chunk *chunk) {
     mnem__grid_lanes lanes;
     scales s;
-    for (int64_t line = 0; line < bytes; line += 64) _mm_prefetch(unit + ahead + line, _MM_HINT_T0);
-    unit_scales(form, unit, tail, &s);
-    const uint8_t *block = unit + form->header_bytes;
-    for (int i = 0; i < count; i++, block += form->block_bytes) {
-        const uint8_t *q = block;
-        if (mnem__form_is_grid(form)) q = grid_block(form, unit, tail, i, &lanes, &s);
+    for (int i = 0; i < count; i++) {
+        const uint8_t *q = grid_block(form, unit, tail, i, &lanes, &s);
         MNEM__UNROLL
-        for (int v = 0; v < 8; v++) _mm512_store_si512(chunk->q[at + i][v], unpack(form, q, v));
-        _mm512_store_ps(chunk->scale[at + i][0], s.scale[i]);
-        if (mnem__form_has_halves(form)) _mm512_store_ps(chunk->scale[at + i][1], s.second[i]);
-        if (mnem__form_has_min(form) || form->scales == MNEM__SCALES_K2)
-            _mm512_store_ps(chunk->min[at + i][0], s.min[i]);
-        if (form->scales == MNEM__SCALES_K2)
-            _mm512_store_ps(chunk->min[at + i][1], s.second_min[i]);
-    }
-}
-
-/* Blocks [b, b + count) of a group. */
-INLINE void make_chunk(const mnem__pack_form *form, const uint8_t *group, const uint8_t *tails,
-                       int64_t b, int count, mnem__byte_chunk *chunk) {
-    const int of_unit = form->unit_blocks;
-    for (int i = 0; i < count; i += of_unit) {
-        const int64_t u = (b + i) / of_unit;
-        unit_to_bytes(form, group + u * mnem__pack_unit_bytes(form), tails + u * form->tail_bytes,
-                      count - i < of_unit ? count - i : of_unit, i, chunk);
+        for (int v = 0; v < 8; v++) _mm512_store_si512(chunk->q[i][v], load(q + 64 * v));
+        _mm512_store_ps(chunk->scale[i][0], s.scale[i]);
+        _mm512_store_ps(chunk->scale[i][1], s.second[i]);
     }
 }
 
 /* Tokens [token, token + count) of one group: whole tiles, count <= STEP. */
-INLINE void group_of_step(const mnem__matmul_job *job, const mnem__pack_form *form,
-                          mnem__byte_tile_vnni *tile_of_kind, int64_t group, int64_t token,
-                          int count) {
+INLINE void group_of_step(const mnem__matmul_job *job, const mnem__pack_form *form, int64_t group,
+                          int64_t token, int count) {
+    mnem__byte_tile_vnni *tile_of_kind =
+        mnem__form_has_halves(form) ? mnem__byte_tile_iq2_s_avx512 : mnem__byte_tile_q8_0_avx512;
     const int64_t blocks = job->k / 32, stride = job->input_stride;
-    const uint8_t *weights = job->weights + group * job->group_bytes;
-    const uint8_t *tails = weights + blocks / form->unit_blocks * mnem__pack_unit_bytes(form);
+    const int64_t unit_bytes = mnem__pack_unit_bytes(form);
+    const uint8_t *unit = job->weights + group * job->group_bytes;
+    const uint8_t *tail = unit + blocks / form->unit_blocks * unit_bytes;
+    const uint8_t *input = job->input + token * stride;
     mnem__byte_chunk chunk;
     _Alignas(64) float sums[STEP][16];
     memset(sums, 0, (size_t)count * sizeof sums[0]);
-    for (int64_t b = 0; b < blocks; b += MNEM__CHUNK_BLOCKS) {
-        const int n = (int)mnem__min_i64(blocks - b, MNEM__CHUNK_BLOCKS);
-        const uint8_t *input = job->input + token * stride + b * (int64_t)sizeof(mnem__a8_block);
-        make_chunk(form, weights, tails, b, n, &chunk);
+    for (int64_t b = 0; b < blocks; b += form->unit_blocks) {
+        const int n = (int)mnem__min_i64(blocks - b, form->unit_blocks);
+        unit_to_bytes(form, unit, tail, n, &chunk);
         for (int t = 0; t < count; t += MNEM__TILE_TOKENS_VNNI)
             tile_of_kind(&chunk, n, input + t * stride, stride, sums[t]);
+        input += form->unit_blocks * (int64_t)sizeof(mnem__a8_block);
+        unit += unit_bytes;
+        tail += form->tail_bytes;
     }
     for (int t = 0; t < count; t++) finish(job, group, token + t, _mm512_load_ps(sums[t]));
 }
 
-INLINE mnem__byte_tile_vnni *tile_get(const mnem__pack_form *form) {
-    switch (form->zero) {
-    case 4: return mnem__byte_tile_q3_k_avx512;
-    case 8: return mnem__byte_tile_q4_0_avx512;
-    case 16: return mnem__byte_tile_q5_0_avx512;
-    case 32: return mnem__byte_tile_q6_k_avx512;
-    case 0:
-        return form->scales == MNEM__SCALES_K2 ? mnem__byte_tile_q2_k_avx512
-                                               : mnem__byte_tile_q4_1_avx512;
-    default:
-        return mnem__form_has_halves(form) ? mnem__byte_tile_iq2_s_avx512
-                                           : mnem__byte_tile_q8_0_avx512;
-    }
-}
-
 INLINE void compute(const mnem__matmul_job *job, const mnem__pack_form *form) {
-    enum { WHOLE = MNEM__TILE_TOKENS_VNNI };
-    const int64_t step = mnem__min_i64(STEP, mnem__token_step(job, WHOLE));
+    const int64_t step = mnem__token_step(job, TILE);
     for (int64_t t = 0; t < job->tokens; t += step) {
         const int64_t end = job->tokens - t < step ? job->tokens : t + step;
-        const int whole = (int)((end - t) / WHOLE * WHOLE);
+        const int whole = mnem__form_is_grid(form) ? (int)((end - t) / TILE * TILE) : 0;
         for (int64_t g = 0; g < mnem__matmul_groups(job); g++) {
-            if (whole > 0) group_of_step(job, form, tile_get(form), g, t, whole);
+            if (whole > 0) group_of_step(job, form, g, t, whole);
             tokens_of_group(job, form, g, t + whole, end);
         }
     }

@@ -25,7 +25,7 @@ typedef struct mnem__byte_chunk {
 
 /* How a chunk's bytes become products. */
 typedef struct mnem__byte_kind {
-    int32_t bits;   /* of q; 8: |weight| and negative */
+    int32_t bits;   /* of q; 8: |weight| and negative, but with VNNI */
     int32_t zero;   /* subtracted from q */
     bool halves;    /* a scale for 16 elements */
     bool min, mins; /* a minimum for a block, or for each half */
@@ -50,18 +50,12 @@ typedef void mnem__byte_tile(const mnem__byte_chunk *chunk, int blocks,
 #define MNEM__BYTE_TILE(name, ...) mnem__byte_tile mnem__byte_tile_##name##_avx2;
 MNEM__BYTE_KINDS(MNEM__BYTE_TILE)
 
-/* With VNNI q is what it is multiplied as, without signs. sums[12][16] += products with 12 tokens,
+/* With VNNI, for grids: q has 128 added and no sign. sums[12][16] += products with 12 tokens,
  * whose blocks begin `stride` bytes apart. */
 typedef void mnem__byte_tile_vnni(const mnem__byte_chunk *chunk, int blocks, const uint8_t *input,
                                   int64_t stride, float *sums);
 
 #define MNEM__BYTE_KINDS_VNNI(X)                                                                   \
-    X(q4_0, 4, 8, false, false, false)                                                             \
-    X(q4_1, 4, 0, false, true, false)                                                              \
-    X(q5_0, 5, 16, false, false, false)                                                            \
-    X(q6_k, 6, 32, true, false, false)                                                             \
-    X(q3_k, 3, 4, true, false, false)                                                              \
-    X(q2_k, 2, 0, true, false, true)                                                               \
     X(q8_0, 8, 128, false, false, false)                                                           \
     X(iq2_s, 8, 128, true, false, false)
 

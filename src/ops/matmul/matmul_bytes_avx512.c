@@ -1,10 +1,10 @@
-/* matmul_bytes_avx512.c: products of a chunk of bytes with 12 tokens, with VNNI.
+/* matmul_bytes_avx512.c: products of a chunk of bytes with 12 tokens, with VNNI: of grids.
  *
  * The eight vectors of a block stay in registers; tokens' bytes are loaded and repeated by the
  * multiply itself. Sums of 12 tokens side by side hide its latency. The zero point is in the
  * integer that a sum starts from.
  *
- * Cost for 512 products of 16 rows: 8 multiplies, 3 or 4 to scale. */
+ * Cost for 512 products of 16 rows: 8 multiplies, 3 to scale. */
 #include <immintrin.h>
 
 #include "ops/matmul/matmul_bytes.h"
@@ -29,12 +29,11 @@ INLINE __m512i dot(__m512i sum, __m512i w, const int8_t *q) {
 #endif
 }
 
+/* What subtracts 128 from each q. */
 INLINE __m512i start_of(const mnem__byte_kind *kind, int half, const mnem__a8_block *a) {
-    if (kind->zero == 0) return _mm512_setzero_si512();
-    const int32_t start = !kind->halves ? a->start
-                          : half        ? a->start - a->start_half
-                                        : a->start_half;
-    return _mm512_srai_epi32(_mm512_set1_epi32(start), (unsigned)mnem__start_shift(kind->zero));
+    return _mm512_set1_epi32(!kind->halves ? a->start
+                             : half        ? a->start - a->start_half
+                                           : a->start_half);
 }
 
 /* Where the tokens of a tile are: the first of each four, and how far apart. */
@@ -59,16 +58,9 @@ INLINE void dots(const mnem__byte_kind *kind, const __m512i *w, int half, const 
     }
 }
 
-/* sum += min[h] * what the inputs of half h sum to. */
-INLINE __m512 add_minimums(const float *min, const mnem__a8_block *a, __m512 f) {
-    const int32_t second = a->start - a->start_half;
-    f = _mm512_fmadd_ps(_mm512_load_ps(min), _mm512_set1_ps((float)a->start_half), f);
-    return _mm512_fmadd_ps(_mm512_load_ps(min + 16), _mm512_set1_ps((float)second), f);
-}
-
 INLINE void add_block(const mnem__byte_kind *kind, const mnem__byte_chunk *chunk, int block,
                       const place *p, float *sums) {
-    const float *scale = chunk->scale[block][0], *min = chunk->min[block][0];
+    const float *scale = chunk->scale[block][0];
     __m512i w[8], sum[TOGETHER];
     __m512 f[TOGETHER];
     MNEM__UNROLL
@@ -87,10 +79,7 @@ INLINE void add_block(const mnem__byte_kind *kind, const mnem__byte_chunk *chunk
     for (int t = 0; t < TOGETHER; t++) {
         const mnem__a8_block *a = token_at(p, t);
         __m512 acc = _mm512_load_ps(sums + 16 * t);
-        if (kind->mins) f[t] = add_minimums(min, a, f[t]);
         acc = _mm512_fmadd_ps(f[t], _mm512_set1_ps(a->scale), acc);
-        if (kind->min)
-            acc = _mm512_fmadd_ps(_mm512_load_ps(min), _mm512_set1_ps(a->minus_sum), acc);
         _mm512_store_ps(sums + 16 * t, acc);
     }
 }

@@ -2,7 +2,7 @@
  * processor.
  *
  * A round is what a product does with a unit of 8 blocks of 16 rows and MNEM__LIMIT_TOKENS tokens:
- * unpacking once, then for each token activations, products, their sums, scales. All of it stays in
+ * unpacking for each tile or once, then for each token activations, products, their sums, scales. All of it stays in
  * the L1 cache, whole tiles only, nothing around it: what no kernel of this level exceeds, unless
  * it finds a shorter sequence of instructions, which is then to be put here.
  * The numbers are arbitrary, so that results mean nothing. */

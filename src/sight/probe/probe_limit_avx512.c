@@ -1,7 +1,8 @@
 /* probe_limit_avx512.c: the limits of products with VNNI and vectors of 64 bytes.
  *
- * Eight vectors of weights stay in registers for six tokens at a time, whose bytes the multiply
- * itself loads and repeats. */
+ * Twelve sums stay in registers for all blocks, the eight vectors of a block for all twelve tokens,
+ * six of which are multiplied at a time; the multiply itself loads and repeats their bytes. Weights
+ * have 128 added, so that sums start from a word of the input. */
 #include <immintrin.h>
 
 #include "sight/probe/probe_kernels.h"
@@ -11,9 +12,7 @@
 
 typedef mnem__limit_form form;
 typedef mnem__limit_data data;
-#ifndef TOGETHER
-#define TOGETHER 6
-#endif
+enum { TILE = 12, TOGETHER = 6 };
 
 INLINE __m512i load(const void *p) {
     return _mm512_load_si512(p);
@@ -62,13 +61,8 @@ INLINE __m512i multiplied(__m512i sum, __m512i w, const int8_t *q) {
 INLINE void products(const form *f, const __m512i *w, int half, const mnem__limit_input *a,
                      __m512i *sum) {
     const int begin = half ? 4 : 0, end = f->halves && !half ? 4 : 8;
-    MNEM__PROBE_UNROLL for (int t = 0; t < TOGETHER; t++) {
-        sum[t] = _mm512_setzero_si512();
-        if (f->zero && f->bits == 8)
-            sum[t] = _mm512_set1_epi32(half ? a[t].start_half : a[t].start);
-        else if (f->zero)
-            sum[t] = _mm512_srai_epi32(_mm512_set1_epi32(half ? a[t].start_half : a[t].start), 3);
-    }
+    MNEM__PROBE_UNROLL for (int t = 0; t < TOGETHER; t++) sum[t] =
+        f->zero ? _mm512_set1_epi32(half ? a[t].start_half : a[t].start) : _mm512_setzero_si512();
     MNEM__PROBE_UNROLL for (int v = begin; v < end; v++)
         MNEM__PROBE_UNROLL for (int t = 0; t < TOGETHER; t++) sum[t] =
             multiplied(sum[t], w[v], a[t].q + 4 * v);
@@ -89,26 +83,36 @@ INLINE __m512 add_scaled(const form *f, const data *d, int block, const mnem__li
     return sum;
 }
 
-INLINE void tokens(const form *f, data *d, int block, int t) {
-    const mnem__limit_input *a = d->input[block] + t;
-    __m512i w[8], first[TOGETHER], second[TOGETHER];
-    MNEM__PROBE_UNROLL for (int v = 0; v < 8; v++) w[v] = load(d->q[v]);
+INLINE void block_of_six(const form *f, const data *d, int block, const __m512i *w,
+                         const mnem__limit_input *a, __m512 *sum) {
+    __m512i first[TOGETHER], second[TOGETHER];
     products(f, w, 0, a, first);
     if (f->halves) products(f, w, 1, a, second);
-    MNEM__PROBE_UNROLL for (int u = 0; u < TOGETHER; u++) {
-        float *at = d->sums[t + u];
-        const __m512i other = f->halves ? second[u] : first[u];
-        _mm512_store_ps(at, add_scaled(f, d, block, a + u, first[u], other, _mm512_load_ps(at)));
+    MNEM__PROBE_UNROLL for (int t = 0; t < TOGETHER; t++) {
+        const __m512i other = f->halves ? second[t] : first[t];
+        sum[t] = add_scaled(f, d, block, a + t, first[t], other, sum[t]);
     }
+}
+
+INLINE void tile(const form *f, data *d, int t) {
+    __m512 sum[TILE];
+    MNEM__PROBE_UNROLL for (int u = 0; u < TILE; u++) sum[u] = _mm512_load_ps(d->sums[t + u]);
+    for (int block = 0; block < MNEM__LIMIT_BLOCKS; block++) {
+        __m512i w[8];
+        MNEM__PROBE_UNROLL for (int v = 0; v < 8; v++) {
+            w[v] = unpacked(f, d, block, v);
+            if (f->zero && f->bits < 8 && !f->table)
+                w[v] = _mm512_add_epi8(w[v], _mm512_set1_epi8(96));
+        }
+        MNEM__PROBE_UNROLL for (int u = 0; u < TILE; u += TOGETHER)
+            block_of_six(f, d, block, w, d->input[block] + t + u, sum + u);
+    }
+    MNEM__PROBE_UNROLL for (int u = 0; u < TILE; u++) _mm512_store_ps(d->sums[t + u], sum[u]);
 }
 
 INLINE void run(const form *f, data *d, int64_t rounds) {
     for (; rounds > 0; rounds--)
-        for (int block = 0; block < MNEM__LIMIT_BLOCKS; block++) {
-            MNEM__PROBE_UNROLL for (int v = 0; v < 8; v++)
-                _mm512_store_si512(d->q[v], unpacked(f, d, block, v));
-            for (int t = 0; t < MNEM__LIMIT_TOKENS; t += TOGETHER) tokens(f, d, block, t);
-        }
+        for (int t = 0; t < MNEM__LIMIT_TOKENS; t += TILE) tile(f, d, t);
 }
 
 #define RUN(TYPE, name, ...)                                                                       \
