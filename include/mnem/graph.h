@@ -304,7 +304,7 @@ typedef struct mnem_graph_args {
     const mnem_graph_observer *observer; /* NULL: none, and no clock is read */
     const mnem_graph_tap *tap;           /* NULL: none */
     const mnem_graph_gather *gather;     /* of GATHER; NULL where there is none */
-    const mnem_low_rank_run *low;        /* LOW_RANK(_ADD) */
+    const mnem_low_rank_run *low;        /* LOW_RANK, MATMUL with products */
 } mnem_graph_args;
 
 /* Runs the nodes in order on every member of team (NULL: alone). MNEM_CANCELLED, or what acquire

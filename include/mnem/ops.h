@@ -94,10 +94,10 @@ typedef struct mnem_kv_sequence {
  *             row_end: the rows that this call computes (begin a multiple of 16, end too or =
  *             rows); args.in[1] points to row_begin's group. With in[0] [T, heads, k] f32 and out
  *             [T, heads, rows / heads] each head has rows of its own, a multiple of 16. in[3] isn't
- *             read (graph.h: a tap)
+ *             read (graph.h: a tap). With desc.low, in[4] [T, sum of ranks] f32 is LOW_RANK's out:
+ *             B in[4] of the products that a row uses (args.low) is added at the end, in order
  * LOW_RANK    in[0] x [T, k] f32, desc.low and args.low (tensor.h) -> out [T, sum of ranks] f32:
  *             scale A x of the products that a row uses, side by side
- * LOW_RANK_ADD  in[0] its out, the same products -> out [T, rows] f32: B in[0] is added in order
  * ROPE_TABLE  args.positions [T] -> out [T, rope.dims] f32, F64: cos then sin of each pair's angle,
  *             rope.dims / 2 each; in[0] frequency factors [rope.dims / 2] f32 (dims 0: none)
  * ROPE        in[0] [T, heads, n] f32, in[1] the table -> out like in[0], may be in[0] itself
@@ -272,7 +272,6 @@ typedef struct mnem_kv_sequence {
     X(QUANTIZE, "quantize")                                                                        \
     X(MATMUL, "matmul")                                                                            \
     X(LOW_RANK, "low_rank")                                                                        \
-    X(LOW_RANK_ADD, "low_rank_add")                                                                \
     X(ROPE_TABLE, "rope_table")                                                                    \
     X(ROPE, "rope")                                                                                \
     X(KV_STORE, "kv_store")                                                                        \
@@ -437,7 +436,7 @@ typedef struct mnem_op_desc {
                                        page to its index keys */
     float limit;               /* SILU_MUL, EXPERTS with that core: 0: none */
     bool softplus;             /* SIGMOID_MUL */
-    int32_t low_count;         /* LOW_RANK(_ADD) */
+    int32_t low_count;         /* LOW_RANK, MATMUL */
     const mnem_low_rank *low;  /* [low_count], borrowed while it is used */
 } mnem_op_desc;
 
@@ -479,7 +478,8 @@ typedef struct mnem_op_args {
     uint64_t seed;                  /* DROPOUT */
     int64_t row_base;               /* DROPOUT */
     const mnem_op_experts *experts; /* EXPERTS */
-    const mnem_low_rank_run *low;   /* LOW_RANK(_ADD) */
+    const mnem_low_rank_run *low;   /* LOW_RANK, MATMUL with desc.low or soon */
+    const mnem_op *soon;            /* MATMUL: a later LOW_RANK, for which it fetches; or NULL */
 } mnem_op_args;
 
 struct mnem_op {

@@ -152,12 +152,13 @@ mnem_type mnem_int4_type(const mnem_int4 *weights);
  * or where one of these isn't a finite f16; the content of packed is undefined then. */
 mnem_status mnem_pack_int4(const mnem_int4 *weights, void *packed);
 
-/* ---- low-rank products beside a matrix (LOW_RANK and LOW_RANK_ADD in ops.h) ----
+/* ---- low-rank products beside a matrix (LOW_RANK and MATMUL in ops.h) ----
  *
  * out [T, rows] += scale B (A x [T, k]), with A [rank, k] and B [rows, rank].
  *
- * B is packed as for MATMUL. So is A, unless its type is F32, F16 or BF16: then it is stored as
- * rows, padded with zeros to multiples of 64 bytes.
+ * B is packed as for MATMUL. So is A, unless its type is F32, F16 or BF16: then it is stored in
+ * blocks of 8 rows (the last one may have fewer). Rows are padded with zeros to multiples of 64
+ * bytes; a block holds columns 0 to 15 of each of its rows, then columns 16 to 31 of each, ...
  *
  * A matrix may have several products. Each row of a run uses those whose scale for it isn't 0; the
  * others don't read or change the row's numbers. */

@@ -12,7 +12,6 @@ static const mnem__op_table *const host[MNEM_OP_COUNT] = {
     [MNEM_OP_QUANTIZE] = &mnem__op_quantize,
     [MNEM_OP_MATMUL] = &mnem__op_matmul,
     [MNEM_OP_LOW_RANK] = &mnem__op_low_rank,
-    [MNEM_OP_LOW_RANK_ADD] = &mnem__op_low_rank_add,
     [MNEM_OP_ROPE_TABLE] = &mnem__op_rope_table,
     [MNEM_OP_ROPE] = &mnem__op_rope,
     [MNEM_OP_KV_STORE] = &mnem__op_kv_store,

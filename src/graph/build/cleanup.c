@@ -131,8 +131,8 @@ static bool is_steady(const mnem_graph *graph, int32_t tensor) {
 static bool is_plain(const mnem_graph *graph, const mnem__graph_step *step) {
     const mnem_op_kind kind = step->op.desc.kind;
     if (kind == MNEM_OP_MATMUL || kind == MNEM_OP_EXPERTS || mnem__op_has_pages(kind) ||
-        kind == MNEM_OP_GATHER || kind == MNEM_OP_LOW_RANK || kind == MNEM_OP_LOW_RANK_ADD ||
-        step->tail || step->op.desc.accumulate || step->out == 0)
+        kind == MNEM_OP_GATHER || kind == MNEM_OP_LOW_RANK || step->tail ||
+        step->op.desc.accumulate || step->out == 0)
         return false;
     for (int j = 0; j < MNEM_OP_INPUTS; j++)
         if (step->in[j] && !is_steady(graph, step->in[j])) return false;

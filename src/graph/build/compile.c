@@ -162,6 +162,29 @@ static void find_meetings(mnem_graph *graph) {
     }
 }
 
+/* ---- what is fetched ahead ---- */
+
+static uint64_t weights_of(const mnem__graph_step *step) {
+    return (uint64_t)step->op.desc.in[1].shape[0] * (uint64_t)step->op.desc.in[1].shape[1];
+}
+
+/* Matrices of adapters are read in short pieces, which wait for memory. The largest product between
+ * two LOW_RANK fetches for the second one, while it computes. */
+static void find_fetches(mnem_graph *graph) {
+    int32_t best = -1;
+    for (int32_t i = graph->folded; i < graph->steps; i++) {
+        mnem__graph_step *step = &graph->step[i];
+        const mnem_op_kind kind = step->op.desc.kind;
+        step->soon = 0;
+        if (kind == MNEM_OP_MATMUL &&
+            (best < 0 || weights_of(step) >= weights_of(&graph->step[best])))
+            best = i;
+        if (kind != MNEM_OP_LOW_RANK) continue;
+        if (best >= 0) graph->step[best].soon = i;
+        best = -1;
+    }
+}
+
 static mnem__graph_executor executor_of(mnem_op_kind kind) {
     switch (kind) {
     case MNEM_OP_MATMUL: return MNEM__EXECUTOR_MATRIX;
@@ -188,6 +211,7 @@ mnem_status mnem_graph_compile(mnem_graph *graph, mnem_graph_sizes *sizes) {
     MNEM__TRY(place(graph));
     MNEM__TRY(prepare(graph));
     find_meetings(graph);
+    find_fetches(graph);
     find_executors(graph);
     *sizes = graph->sizes;
     return MNEM_OK;

@@ -44,6 +44,7 @@ typedef struct mnem__graph_step {
     int32_t in[MNEM_OP_INPUTS], out, also[MNEM_OP_ALSO];
     int32_t matrix, layer, guess, what;
     int32_t next; /* for cleanup.c: an earlier node with the same first input */
+    int32_t soon; /* MATMUL: the LOW_RANK for which it fetches; 0: none. compile sets it */
     bool tail;
     bool steady; /* for equal tokens, bytes and multiply-adds are equal in each run */
     mnem__graph_executor executor;

@@ -116,7 +116,8 @@ void mnem__run_bind(const mnem__run *r, const mnem__graph_step *step, mnem__boun
                              .gradient_scale = r->args->gradient_scale,
                              .seed = r->args->seed,
                              .row_base = r->args->row_base,
-                             .low = r->args->low};
+                             .low = r->args->low,
+                             .soon = step->soon ? &r->graph->step[step->soon].op : NULL};
     for (int j = 0; j < MNEM_OP_INPUTS; j++) b->args.in[j] = tensor_pointer(r, step->in[j], first);
     for (int j = 0; j < MNEM_OP_ALSO; j++)
         b->args.also[j] = tensor_pointer(r, step->also[j], first);

@@ -1,8 +1,8 @@
 /* adapter_set.c: low-rank adapters beside a model's matrices.
  *
- * Idea: the adapters of a matrix are two operators after its own product: A x for all adapters that
- * a row uses, then B times that, added to the product's output. No other part of a program depends
- * on adapters.
+ * Idea: A x of all adapters that a row uses is an operator before the products of the matrices that
+ * read x; each of those adds B times that to its own output. No other part of a program depends on
+ * adapters. The matrices lie in memory in the order in which a program reads them.
  * Invariant: the model's weights don't change, in any type or budget. A row without adapters isn't
  * changed, so a set with scales of 0 changes no bit. A row's additions are in the order of the
  * adapters, for any other rows of the pass.
@@ -43,9 +43,9 @@ static int32_t find_handle(const mnem__transformer_map *map, int32_t tensor) {
     return -1;
 }
 
-/* A in memory is rows or packed (low_rank.h), B packed. */
-static bool is_rows(const mnem__adapter_half *half) {
-    return half->is_a && mnem__low_rank_is_rows(half->type);
+/* A in memory is blocks or packed (low_rank.h), B packed. */
+static bool is_blocks(const mnem__adapter_half *half) {
+    return half->is_a && mnem__low_rank_is_blocks(half->type);
 }
 
 static uint64_t half_bytes(const mnem__adapter_half *half) {
@@ -57,23 +57,22 @@ static mnem__adapter_half take_half(mnem__adapter_set *set, const mnem_model *fi
                                     bool is_a) {
     mnem_tensor_info info;
     mnem_model_tensor_get(file, (uint32_t)tensor, &info);
-    const mnem__adapter_half half = {tensor,        info.type,         info.shape[0],
-                                     info.shape[1], set->packed_bytes, is_a};
+    const mnem__adapter_half half = {tensor, info.type, info.shape[0], info.shape[1], 0, is_a};
     const uint64_t raw = MNEM_PACK_ROWS * mnem_type_row_bytes(half.type, half.k);
-    set->packed_bytes += half_bytes(&half);
     set->block_bytes = mnem__max_u64(set->block_bytes, raw);
     return half;
 }
 
 static mnem_status add_pair(mnem__adapter_set *set, const mnem__transformer_map *map,
-                            int32_t adapter, int32_t tensor, const mnem__adapter_pair *pair) {
+                            int32_t adapter, int32_t tensor, int32_t handle,
+                            const mnem__adapter_pair *pair) {
     mnem__adapter_product *p = &set->product[set->count];
     mnem_low_rank *low = &set->low[set->count];
     const mnem_model *file = set->file[adapter];
     mnem_tensor_info info;
     mnem_model_tensor_get(map->model, (uint32_t)tensor, &info);
-    *p = (mnem__adapter_product){.adapter = adapter, .matrix = find_handle(map, tensor)};
-    if (p->matrix < 0)
+    *p = (mnem__adapter_product){.adapter = adapter, .matrix = handle};
+    if (handle < 0)
         return mnem__fail(
             MNEM_UNSUPPORTED,
             "%s: tensor %s: adapters of this tensor are not supported; use an adapter "
@@ -85,11 +84,25 @@ static mnem_status add_pair(mnem__adapter_set *set, const mnem__transformer_map 
                            .a_type = p->a.type,
                            .b_type = p->b.type,
                            .rank = pair->rank,
-                           .a_offset = p->a.offset,
-                           .b_offset = p->b.offset,
                            .scale = pair->scale};
     set->count++;
     return MNEM_OK;
+}
+
+static uint64_t put_behind(mnem__adapter_set *set, mnem__adapter_half *half) {
+    half->offset = set->packed_bytes;
+    set->packed_bytes += half_bytes(half);
+    return half->offset;
+}
+
+/* All A, then all B: a step reads each of the two from its beginning to its end. What loading needs
+ * lies behind all that stays. */
+static void put_in_order(mnem__adapter_set *set) {
+    for (int32_t i = 0; i < set->count; i++)
+        set->low[i].a_offset = put_behind(set, &set->product[i].a);
+    for (int32_t i = 0; i < set->count; i++)
+        set->low[i].b_offset = put_behind(set, &set->product[i].b);
+    set->block_bytes += set->packed_bytes;
 }
 
 /* What a token that uses an adapter reads and multiplies, more than what was counted. */
@@ -123,17 +136,27 @@ static void count_use(mnem__adapter_set *set, const mnem__transformer_map *map) 
     set->used_bytes = given.bytes;
 }
 
+static mnem_status add_tensor(mnem__adapter_set *set, const mnem__transformer_map *map,
+                              const mnem__adapter_pair *pairs, uint32_t tensors, int32_t tensor,
+                              int32_t handle) {
+    for (int32_t i = 0; i < set->adapters; i++) {
+        const mnem__adapter_pair *pair = &pairs[(uint64_t)i * tensors + (uint32_t)tensor];
+        if (pair->a >= 0) MNEM__TRY(add_pair(set, map, i, tensor, handle, pair));
+    }
+    return MNEM_OK;
+}
+
 /* Adds all products, ordered by matrix and then by adapter; pairs [adapters][tensors]. */
 static mnem_status add_all(mnem__adapter_set *set, const mnem__transformer_map *map,
                            const mnem__adapter_pair *pairs, uint32_t tensors) {
-    for (uint32_t t = 0; t < tensors; t++)
-        for (int32_t i = 0; i < set->adapters; i++) {
-            const mnem__adapter_pair *pair = &pairs[(uint64_t)i * tensors + t];
-            if (pair->a >= 0) MNEM__TRY(add_pair(set, map, i, (int32_t)t, pair));
-        }
+    for (uint32_t t = 0; t < tensors; t++) /* refuses what no product reads */
+        if (find_handle(map, (int32_t)t) < 0)
+            MNEM__TRY(add_tensor(set, map, pairs, tensors, (int32_t)t, -1));
+    for (int32_t h = 0; h < map->body_count + map->head_count; h++)
+        if (map->matrices[h] >= 0 && find_handle(map, map->matrices[h]) == h)
+            MNEM__TRY(add_tensor(set, map, pairs, tensors, map->matrices[h], h));
     count_use(set, map);
-    /* What loading needs lies behind all that stays. */
-    set->block_bytes += set->packed_bytes;
+    put_in_order(set);
     return MNEM_OK;
 }
 
@@ -203,23 +226,23 @@ void mnem__adapter_set_destroy(mnem__adapter_set *set) {
 
 /* ---- their bytes ---- */
 
-static mnem_status load_rows(const mnem_model *file, const mnem__adapter_half *half, uint8_t *out) {
+static mnem_status load_blocks(const mnem_model *file, const mnem__adapter_half *half, uint8_t *raw,
+                               uint8_t *out) {
     const uint64_t row = mnem_type_row_bytes(half->type, half->k);
-    const uint64_t all = mnem__low_rank_row_bytes(half->type, half->k);
-    for (int64_t i = 0; i < half->rows; i++, out += all) {
-        memset(out + row, 0, all - row);
+    for (int64_t i = 0; i < half->rows; i++) {
         MNEM__TRY(
-            mnem_model_tensor_read(file, (uint32_t)half->tensor, (uint64_t)i * row, row, out));
+            mnem_model_tensor_read(file, (uint32_t)half->tensor, (uint64_t)i * row, row, raw));
+        mnem__low_rank_put_row(half->type, half->rows, half->k, i, raw, out);
     }
     return MNEM_OK;
 }
 
 static mnem_status load_half(const mnem__adapter_set *set, const mnem_model *file,
                              const mnem__adapter_half *half, uint8_t *block) {
-    if (is_rows(half)) return load_rows(file, half, block + half->offset);
     const uint64_t row = mnem_type_row_bytes(half->type, half->k);
     const uint64_t group = mnem_pack_group_bytes(half->type, half->k);
     uint8_t *raw = block + set->packed_bytes, *out = block + half->offset;
+    if (is_blocks(half)) return load_blocks(file, half, raw, out);
     for (int64_t at = 0; at < half->rows; at += MNEM_PACK_ROWS, out += group) {
         const int64_t rows = half->rows - at < MNEM_PACK_ROWS ? half->rows - at : MNEM_PACK_ROWS;
         MNEM__TRY(mnem_model_tensor_read(file, (uint32_t)half->tensor, (uint64_t)at * row,
@@ -250,51 +273,72 @@ uint64_t mnem__adapter_set_bytes_at(const mnem__adapter_set *set, int32_t handle
 
 /* ---- in a program ---- */
 
-bool mnem__adapter_set_has(const mnem__adapter_set *set, int32_t handle) {
-    for (int32_t i = 0; set && i < set->count; i++)
-        if (set->product[i].matrix == handle) return true;
-    return false;
-}
-
-/* Finds the products of a matrix, and returns their number. */
-static int32_t products_of(const mnem__adapter_set *set, int32_t handle, int32_t *first,
-                           int64_t *ranks) {
-    int32_t count = 0;
-    *ranks = 0;
-    for (int32_t i = 0; set && i < set->count; i++) {
-        if (set->product[i].matrix != handle) continue;
-        if (count++ == 0) *first = i;
-        *ranks += set->low[i].rank;
+/* The first product of this matrix or of one behind it; binary search. */
+static int32_t first_of(const mnem__adapter_set *set, int32_t handle) {
+    int32_t least = 0, most = set->count;
+    while (least < most) {
+        const int32_t middle = least + (most - least) / 2;
+        if (set->product[middle].matrix < handle)
+            least = middle + 1;
+        else
+            most = middle;
     }
-    return count;
+    return least;
 }
 
-static void add_node(const mnem__adapter_set *set, mnem_graph *graph, const mnem__adapted *at,
-                     mnem_op_kind kind) {
-    int32_t first = 0;
-    int64_t ranks;
-    const int32_t count = products_of(set, at->handle, &first, &ranks);
-    const bool add = kind == MNEM_OP_LOW_RANK_ADD;
+static int32_t count_of(const mnem__adapter_set *set, int32_t first, int32_t last) {
+    return first_of(set, last + 1) - first_of(set, first);
+}
+
+bool mnem__adapter_set_has(const mnem__adapter_set *set, int32_t handle) {
+    return set && count_of(set, handle, handle) > 0;
+}
+
+static int64_t ranks_of(const mnem__adapter_set *set, int32_t first, int32_t count) {
+    int64_t ranks = 0;
+    for (int32_t i = first; i < first + count; i++) ranks += set->low[i].rank;
+    return ranks;
+}
+
+static bool have_columns(const mnem__adapter_set *set, const mnem__adapted *at, int64_t k) {
+    bool all = true;
+    for (int32_t i = at->first; i < at->first + at->count; i++) all &= set->product[i].a.k == k;
+    return all;
+}
+
+void mnem__adapter_set_begin(const mnem__adapter_set *set, mnem_graph *graph, int32_t first,
+                             int32_t last, int64_t k, mnem__adapted *at) {
+    at->low = 0;
+    at->first = first_of(set, first);
+    at->count = count_of(set, first, last);
+    if (at->count == 0 || !have_columns(set, at, k)) return;
+    const mnem_tensor desc =
+        mnem_tensor_2d(MNEM_TYPE_F32, at->tokens, ranks_of(set, at->first, at->count));
+    at->low = mnem_graph_value(graph, &desc);
+    mnem_graph_name(graph, at->low, "adapters", at->layer);
     const mnem_graph_node node = {
-        .desc = {.kind = kind, .low = &set->low[first], .low_count = count},
-        .in = {add ? at->low : at->in},
-        .out = add ? at->out : at->low,
+        .desc = {.kind = MNEM_OP_LOW_RANK, .low = &set->low[at->first], .low_count = at->count},
+        .in = {at->in},
+        .out = at->low,
         .tail = at->tail};
     mnem_graph_node_add(graph, &node);
 }
 
-void mnem__adapter_set_begin(const mnem__adapter_set *set, mnem_graph *graph, mnem__adapted *at) {
-    int32_t first;
-    int64_t ranks;
-    at->low = 0;
-    if (products_of(set, at->handle, &first, &ranks) == 0) return;
-    const mnem_tensor desc = mnem_tensor_2d(MNEM_TYPE_F32, at->tokens, ranks);
-    at->low = mnem_graph_value(graph, &desc);
-    mnem_graph_name(graph, at->low, "adapters", at->layer);
-    add_node(set, graph, at, MNEM_OP_LOW_RANK);
+bool mnem__adapter_set_covers(const mnem__adapter_set *set, const mnem__adapted *at, int32_t handle,
+                              int32_t in) {
+    const int32_t first = first_of(set, handle), end = first_of(set, handle + 1);
+    return at->low && at->in == in && first >= at->first && end <= at->first + at->count;
 }
 
-void mnem__adapter_set_end(const mnem__adapter_set *set, mnem_graph *graph,
-                           const mnem__adapted *at) {
-    if (at->low) add_node(set, graph, at, MNEM_OP_LOW_RANK_ADD);
+void mnem__adapter_set_join(const mnem__adapter_set *set, mnem_graph *graph,
+                            const mnem__adapted *at, int32_t handle, mnem_graph_node *product) {
+    const int32_t first = first_of(set, handle), count = count_of(set, handle, handle);
+    const int64_t ranks = ranks_of(set, at->first, at->count);
+    const int64_t before = ranks_of(set, at->first, first - at->first);
+    mnem_tensor own = mnem_tensor_2d(MNEM_TYPE_F32, at->tokens, ranks_of(set, first, count));
+    own.stride[0] = ranks * (int64_t)sizeof(float);
+    own.offset = before * (int64_t)sizeof(float);
+    product->desc.low = &set->low[first];
+    product->desc.low_count = count;
+    product->in[4] = mnem_graph_view(graph, at->low, &own);
 }

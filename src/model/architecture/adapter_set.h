@@ -2,13 +2,15 @@
  *
  *     y [T, rows] = x W + scale B (A x)           A [rank, k], B [rows, rank]
  *
- *     x ──► W ──────────────────► y               W: resident or streamed, of any type
- *     └──► A ──► [T, ranks] ─► B ──┘ +            A, B: packed in one small block, in the file's
- *                 times scale                     types
+ *     x ──► A ──► [T, ranks] ─► W, B ──► y        W: resident or streamed, of any type
+ *     └──── times scale ─────────┘                A, B: packed in one small block, in the file's
+ *                                                 types
  *
  * Each adapter of each matrix is a product. The products of a matrix are contiguous, in the order
- * of the adapters. Two operators of the program compute them (LOW_RANK and LOW_RANK_ADD): for each
- * row only those whose adapters its sequence uses. */
+ * of the adapters, and so are those of matrices that read one input. One operator of the program
+ * computes A x for all of these (LOW_RANK), while the input is quantized; the matrix' own product
+ * adds B (A x) to its output (MATMUL). For each row only those are computed whose adapters its
+ * sequence uses. */
 #ifndef MNEM_SRC_MODEL_ARCHITECTURE_ADAPTER_SET_H
 #define MNEM_SRC_MODEL_ARCHITECTURE_ADAPTER_SET_H
 
@@ -58,19 +60,25 @@ uint64_t mnem__adapter_set_bytes_at(const mnem__adapter_set *set, int32_t handle
 
 /* ---- in a program ---- */
 
-/* A product of the model: its input in f32, and its output. */
+/* A x of products that follow each other, side by side. */
 typedef struct mnem__adapted {
-    int32_t handle, in, out;
+    int32_t in; /* x [tokens, k] f32 */
     int32_t tokens, layer;
     bool tail;
-    int32_t low; /* mnem__adapter_set_begin sets it; 0: the matrix has no adapter */
+    int32_t first, count; /* products of the set */
+    int32_t low;          /* [tokens, sum of ranks] f32; 0: there are no products */
 } mnem__adapted;
 /* Whether this matrix has an adapter; set may be NULL. */
 bool mnem__adapter_set_has(const mnem__adapter_set *set, int32_t handle);
-/* out += the products of the adapters that a row uses, with in; set may be NULL. In two parts, so
- * that a team meets once for several products of one input: A x, then the rest. */
-void mnem__adapter_set_begin(const mnem__adapter_set *set, mnem_graph *graph, mnem__adapted *at);
-void mnem__adapter_set_end(const mnem__adapter_set *set, mnem_graph *graph,
-                           const mnem__adapted *at);
+/* Adds the operator for the matrices first to last, if one of them has an adapter and all that do
+ * have k columns, and sets the rest of at. */
+void mnem__adapter_set_begin(const mnem__adapter_set *set, mnem_graph *graph, int32_t first,
+                             int32_t last, int64_t k, mnem__adapted *at);
+/* Whether at has the products of this matrix, with this input. */
+bool mnem__adapter_set_covers(const mnem__adapter_set *set, const mnem__adapted *at, int32_t handle,
+                              int32_t in);
+/* Gives the product of a matrix that at covers its adapters. */
+void mnem__adapter_set_join(const mnem__adapter_set *set, mnem_graph *graph,
+                            const mnem__adapted *at, int32_t handle, mnem_graph_node *product);
 
 #endif

@@ -88,8 +88,7 @@ static inline bool mnem__tensor_absent(const mnem_tensor *tensor) {
 }
 
 /* The host's tables, one per operator, each defined in the operator's own file. */
-extern const mnem__op_table mnem__op_quantize, mnem__op_matmul, mnem__op_low_rank,
-    mnem__op_low_rank_add;
+extern const mnem__op_table mnem__op_quantize, mnem__op_matmul, mnem__op_low_rank;
 extern const mnem__op_table mnem__op_embed, mnem__op_rms_norm, mnem__op_rope_table, mnem__op_rope,
     mnem__op_kv_store, mnem__op_attention, mnem__op_silu_mul, mnem__op_add, mnem__op_copy;
 extern const mnem__op_table mnem__op_rms_norm_grad, mnem__op_layer_norm, mnem__op_layer_norm_grad,

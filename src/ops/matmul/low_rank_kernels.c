@@ -12,8 +12,12 @@ enum {
     FLOAT = sizeof(float)
 };
 
-LANES_INLINE lanes load_float(mnem_type type, const uint8_t *row, int64_t i) {
-    const void *at = row + i * (type == MNEM_TYPE_F32 ? 4 : 2);
+LANES_INLINE int64_t bytes_of_lanes(mnem_type type) {
+    return LANES * (type == MNEM_TYPE_F32 ? 4 : 2);
+}
+
+LANES_INLINE lanes load_float(mnem_type type, const uint8_t *p) {
+    const void *at = p;
     if (type == MNEM_TYPE_F32) return lanes_load(at);
     return type == MNEM_TYPE_F16 ? lanes_load_half(at) : lanes_load_bf16(at);
 }
@@ -31,14 +35,15 @@ LANES_INLINE float *out_of(const mnem__low_rank_some *s, int64_t i) {
 /* Computes ranks [r, r + ranks) of rows [t, t + rows); ranks, rows and type are constants. */
 LANES_INLINE void dots_of(const mnem__low_rank_dots *d, mnem_type type, int64_t r, int64_t t,
                           const int ranks, const int rows) {
-    const uint8_t *a = d->a + (uint64_t)r * d->a_bytes;
+    const int64_t unit = bytes_of_lanes(type), next = d->ranks * unit;
+    const uint8_t *a = d->a + r * unit;
     lanes sum[RANKS * ROWS];
     const float *x[ROWS];
     LANES_UNROLL
     for (int j = 0; j < rows; j++) x[j] = x_of(&d->some, t + j);
     LANES_UNROLL
     for (int i = 0; i < ranks * rows; i++) sum[i] = lanes_zero();
-    for (int64_t i = 0; i < d->k; i += LANES) {
+    for (int64_t i = 0; i < d->k; i += LANES, a += next) {
         const int64_t left = d->k - i;
         lanes xs[ROWS];
         LANES_UNROLL
@@ -46,7 +51,7 @@ LANES_INLINE void dots_of(const mnem__low_rank_dots *d, mnem_type type, int64_t 
             xs[j] = left < LANES ? lanes_load_part(x[j] + i, left) : lanes_load(x[j] + i);
         LANES_UNROLL
         for (int q = 0; q < ranks; q++) {
-            const lanes as = load_float(type, a + (uint64_t)q * d->a_bytes, i);
+            const lanes as = load_float(type, a + q * unit);
             LANES_UNROLL
             for (int j = 0; j < rows; j++)
                 sum[q * rows + j] = lanes_fma(as, xs[j], sum[q * rows + j]);
@@ -71,6 +76,8 @@ LANES_INLINE void rows_of(const mnem__low_rank_dots *d, mnem_type type, int64_t 
 LANES_INLINE void all_dots(const mnem__low_rank_dots *d, mnem_type type) {
     int64_t r = 0;
     for (; r + RANKS <= d->ranks; r += RANKS) rows_of(d, type, r, RANKS);
+    if (RANKS > 4)
+        for (; r + 4 <= d->ranks; r += 4) rows_of(d, type, r, 4);
     for (; r + 2 <= d->ranks; r += 2) rows_of(d, type, r, 2);
     for (; r < d->ranks; r++) rows_of(d, type, r, 1);
 }
@@ -94,7 +101,7 @@ LANES_INLINE void put(float *out, int64_t left, lanes sum) {
 }
 
 /* Computes groups [g, g + groups) of rows [t, t + rows); groups, rows and type are constants. */
-LANES_INLINE void add_of(const mnem__low_rank_add *d, mnem_type type, int64_t g, int64_t t,
+LANES_INLINE void add_of(const mnem__low_rank_sums *d, mnem_type type, int64_t g, int64_t t,
                          const int groups, const int rows) {
     const int64_t bytes = d->b_bytes;
     const uint8_t *b = d->b + g * bytes;
@@ -107,7 +114,7 @@ LANES_INLINE void add_of(const mnem__low_rank_add *d, mnem_type type, int64_t g,
     for (int64_t i = 0; i < d->rank; i++) {
         LANES_UNROLL
         for (int q = 0; q < groups; q++) {
-            const lanes bs = load_float(type, b + q * bytes, i * LANES);
+            const lanes bs = load_float(type, b + q * bytes + i * bytes_of_lanes(type));
             LANES_UNROLL
             for (int j = 0; j < rows; j++)
                 sum[q * rows + j] = lanes_fma(bs, lanes_set(x[j][i]), sum[q * rows + j]);
@@ -122,20 +129,20 @@ LANES_INLINE void add_of(const mnem__low_rank_add *d, mnem_type type, int64_t g,
     }
 }
 
-LANES_INLINE void add_rows_of(const mnem__low_rank_add *d, mnem_type type, int64_t g,
+LANES_INLINE void add_rows_of(const mnem__low_rank_sums *d, mnem_type type, int64_t g,
                               const int groups) {
     int64_t t = 0;
     for (; t + ROWS <= d->some.count; t += ROWS) add_of(d, type, g, t, groups, ROWS);
     for (; t < d->some.count; t++) add_of(d, type, g, t, groups, 1);
 }
 
-LANES_INLINE void all_added(const mnem__low_rank_add *d, mnem_type type) {
+LANES_INLINE void all_added(const mnem__low_rank_sums *d, mnem_type type) {
     int64_t g = 0;
     for (; g + GROUPS <= d->groups; g += GROUPS) add_rows_of(d, type, g, GROUPS);
     for (; g < d->groups; g++) add_rows_of(d, type, g, 1);
 }
 
-static void add(const mnem__low_rank_add *d) {
+static void add(const mnem__low_rank_sums *d) {
     if (d->type == MNEM_TYPE_F32)
         all_added(d, MNEM_TYPE_F32);
     else

@@ -3,13 +3,18 @@
  * Members take whole groups of 16 rows; each computes all tokens for its groups, so that no output
  * is shared. An input that isn't what the kernel wants (f32 for quantized weights or for pairs of
  * bf16, elements apart, or A8 that is to be lifted) is first written to the workspace by all
- * members together; that is its only use. */
+ * members together. Behind it lies what low-rank products need, which a member adds to its groups
+ * after their sums (low_rank.c). */
 #include "base/checked.h"
 #include "base/error.h"
 #include "ops/core/half.h"
+#include "ops/matmul/low_rank.h"
 #include "ops/matmul/matmul_kernel.h"
 
 #include <string.h>
+
+/* The most tokens with which what comes next is fetched. */
+enum { FETCHED_TOKENS = 16 };
 
 mnem_type mnem_matmul_input(mnem_type weight) {
     const mnem__pack_form *form = mnem__pack_form_get(weight);
@@ -46,7 +51,7 @@ static mnem_status check_matmul(const mnem_op_desc *desc) {
     if (!mnem__tensor_is_f32(out, 2) || out->shape[0] < desc->in[0].shape[0] ||
         out->shape[1] != weight->shape[0] || out->stride[0] % 4 != 0)
         return mnem__op_fail(MNEM_INVALID, desc, "out must be F32 [rows of in[0], rows of in[1]]");
-    return MNEM_OK;
+    return desc->low_count ? mnem__low_rank_check_add(desc) : MNEM_OK;
 }
 
 static mnem__op_key key(const mnem_op_desc *desc) {
@@ -79,10 +84,14 @@ static int64_t ready_row_bytes(const mnem_op *op) {
                                    64);
 }
 
-static uint64_t workspace(const mnem_op *op) {
-    if (op->desc.in[0].dims == 3) return mnem__matmul_heads_workspace(op);
+static uint64_t ready_bytes(const mnem_op *op) {
     if (input_ready(op) && !lifts(op, op->desc.in[0].shape[0])) return 0;
     return (uint64_t)op->desc.in[0].shape[0] * (uint64_t)ready_row_bytes(op);
+}
+
+static uint64_t workspace(const mnem_op *op) {
+    if (op->desc.in[0].dims == 3) return mnem__matmul_heads_workspace(op);
+    return ready_bytes(op) + (op->desc.low_count ? mnem__low_rank_add_workspace(&op->desc) : 0);
 }
 
 /* 32 elements (fewer at the end) of a token, from block on, as floats beside each other. */
@@ -185,6 +194,27 @@ void mnem__matmul_take_groups(mnem__matmul_job *job, int64_t begin, int64_t end)
     job->rows = rows - begin * MNEM_PACK_ROWS;
 }
 
+/* With few tokens, low-rank products wait for memory more than they compute: what they read is
+ * fetched while the groups are computed, one after another. Many tokens read the weights of a group
+ * once for all only if one call has all groups. */
+static void compute_fetching(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker,
+                             const mnem__matmul_job *job, int64_t begin, int64_t end) {
+    const mnem__matmul_kernel *kernel = op->detail;
+    const int64_t first = args->row_begin / MNEM_PACK_ROWS;
+    const int64_t blocks = (job->k + 31) / 32;
+    const uint8_t *lines[MNEM__LOW_RANK_LINES_MOST];
+    mnem__low_rank_fetch fetch;
+    mnem__low_rank_fetch_begin(op, args, worker, first + begin, first + end, &fetch);
+    for (int64_t g = begin; g < end; g++) {
+        mnem__matmul_job one = *job;
+        mnem__matmul_take_groups(&one, g, g + 1);
+        one.lines = lines;
+        one.line_count = mnem__low_rank_fetch_group(&fetch, lines);
+        one.lines_each = (one.line_count + blocks - 1) / blocks;
+        kernel->compute(&one);
+    }
+}
+
 void mnem__matmul_run(const mnem_op *op, const mnem_op_args *args, const mnem_worker *worker) {
     const mnem__matmul_kernel *kernel = op->detail;
     if (op->desc.in[0].dims == 3) {
@@ -196,8 +226,18 @@ void mnem__matmul_run(const mnem_op *op, const mnem_op_args *args, const mnem_wo
     int64_t begin, end;
     mnem_team_split(worker, mnem__matmul_groups(&job), 1, &begin, &end);
     if (begin >= end || args->tokens <= 0) return;
-    mnem__matmul_take_groups(&job, begin, end);
-    kernel->compute(&job);
+    if ((op->desc.low_count || args->soon) && args->low && args->low->count > 0 &&
+        args->tokens <= FETCHED_TOKENS && kernel->fetches) {
+        compute_fetching(op, args, worker, &job, begin, end);
+    } else {
+        mnem__matmul_take_groups(&job, begin, end);
+        kernel->compute(&job);
+    }
+    if (op->desc.low_count) {
+        const int64_t first = args->row_begin / MNEM_PACK_ROWS;
+        mnem__low_rank_add(op, args, worker, (uint8_t *)args->workspace + ready_bytes(op),
+                           first + begin, first + end);
+    }
 }
 
 const mnem__op_table mnem__op_matmul = {

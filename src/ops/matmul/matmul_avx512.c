@@ -137,6 +137,13 @@ INLINE void fetch_ahead(const mnem__pack_form *form, const uint8_t *block, const
         _mm_prefetch(block + ahead + line, _MM_HINT_T0);
 }
 
+/* Lines of other matrices: they arrive while this one computes. */
+INLINE const uint8_t *const *fetch_lines(const mnem__matmul_job *job, const uint8_t *const *line) {
+    const uint8_t *const *end = job->lines + job->line_count;
+    for (int64_t i = 0; i < job->lines_each && line < end; i++) _mm_prefetch(*line++, _MM_HINT_T1);
+    return line;
+}
+
 /* A grid's block as bytes, which all tokens of a tile use. */
 INLINE const uint8_t *grid_block(const mnem__pack_form *form, const uint8_t *unit,
                                  const uint8_t *tail, int i, mnem__grid_lanes *lanes, scales *s) {
@@ -161,6 +168,7 @@ INLINE void tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64
     const bool late = mnem__cpu_fetches_late();
     int64_t stride = job->input_stride;
     const int together = tokens % TOGETHER == 0 ? TOGETHER : 4;
+    const uint8_t *const *line = job->lines;
     mnem__grid_lanes lanes;
     __m512 acc[TILE];
     MNEM__UNROLL
@@ -181,6 +189,7 @@ INLINE void tile(const mnem__matmul_job *job, const mnem__pack_form *form, int64
         int count = blocks - b < form->unit_blocks ? (int)(blocks - b) : form->unit_blocks;
         for (int i = 0; i < count; i++, block += form->block_bytes) {
             fetch_ahead(form, block, tokens, late);
+            line = fetch_lines(job, line);
             if (mnem__form_is_grid(form)) block = grid_block(form, unit, tail, i, &lanes, &s);
             MNEM__UNROLL
             for (int t = 0; t < tokens; t += together) {
@@ -304,6 +313,7 @@ INLINE void compute(const mnem__matmul_job *job, const mnem__pack_form *form) {
     }                                                                                              \
     static const mnem__matmul_kernel kernel_##name = {.type = MNEM_TYPE_##TYPE,                    \
                                                       .compute = compute_##name,                   \
+                                                      .fetches = true,                             \
                                                       .quantize = mnem__a8_quantize_avx512};
 MNEM__PACK_QUANTIZED(KERNEL)
 

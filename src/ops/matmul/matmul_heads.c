@@ -22,10 +22,10 @@ mnem_status mnem__matmul_check_heads(const mnem_op_desc *desc) {
         out->shape[2] != weight->shape[0] / heads || out->stride[0] % 4 != 0)
         return mnem__op_fail(MNEM_INVALID, desc,
                              "out must be F32 [T, heads, rows of in[1] / heads]");
-    if (!mnem__tensor_absent(&desc->in[2]) || desc->accumulate)
-        return mnem__op_fail(
-            MNEM_UNSUPPORTED, desc,
-            "in[2] (a bias) and accumulate are not supported where in[0] has 3 dimensions");
+    if (!mnem__tensor_absent(&desc->in[2]) || desc->accumulate || desc->low_count)
+        return mnem__op_fail(MNEM_UNSUPPORTED, desc,
+                             "in[2] (a bias), accumulate and low are not supported where in[0] has "
+                             "3 dimensions");
     return MNEM_OK;
 }
 

@@ -44,6 +44,9 @@ typedef struct mnem__matmul_job {
     const float *bias;  /* the first row's, or NULL */
     bool accumulate;
     bool lifted; /* A8 whose q have 128 added, as unsigned bytes (lifts_from) */
+    /* Lines of other matrices to fetch into the L2 cache, so many with each block of a group. */
+    const uint8_t *const *lines;
+    int64_t line_count, lines_each; /* 0: none; only where the kernel fetches */
 } mnem__matmul_job;
 
 typedef struct mnem__matmul_kernel {
@@ -52,6 +55,7 @@ typedef struct mnem__matmul_kernel {
     mnem__a8_quantize *quantize; /* of the same level */
     bool rounds_input;           /* compute reads rows of bf16, padded with a zero to a pair */
     int32_t lifts_from;          /* from this number of tokens on, inputs are lifted; 0: never */
+    bool fetches;                /* compute reads job.lines */
 } mnem__matmul_kernel;
 
 static inline int64_t mnem__matmul_groups(const mnem__matmul_job *job) {

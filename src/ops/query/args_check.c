@@ -139,6 +139,14 @@ static mnem_status check_pages(const mnem_op *op, const mnem_op_args *args) {
     return MNEM_OK;
 }
 
+/* Of operators with low-rank products. */
+static mnem_status check_low(const mnem_op *op, const mnem_op_args *args) {
+    const mnem_low_rank_run *low = args->low;
+    return op->desc.low_count == 0 || (low && (low->count == 0 || low->list))
+               ? MNEM_OK
+               : mnem__op_fail(MNEM_INVALID, &op->desc, "low must not be NULL");
+}
+
 static mnem_status check_others(const mnem_op *op, const mnem_op_args *args) {
     const mnem_op_desc *d = &op->desc;
     switch (d->kind) {
@@ -157,7 +165,7 @@ static mnem_status check_others(const mnem_op *op, const mnem_op_args *args) {
             return mnem__op_fail(MNEM_INVALID, &op->desc,
                                  "gradient_scale is NaN or infinite, expected a finite number");
         return check_numbers(op, "targets", args->targets, args->tokens, -1, d->in[1].shape[0]);
-    case MNEM_OP_MATMUL: return check_rows(op, args);
+    case MNEM_OP_MATMUL: MNEM__TRY(check_low(op, args)); return check_rows(op, args);
     case MNEM_OP_KV_STORE:
     case MNEM_OP_SHORT_CONV:
     case MNEM_OP_CONV_SILU:
@@ -166,11 +174,7 @@ static mnem_status check_others(const mnem_op *op, const mnem_op_args *args) {
     case MNEM_OP_INDEX_STORE:
     case MNEM_OP_INDEX:
     case MNEM_OP_ATTENTION: return check_pages(op, args);
-    case MNEM_OP_LOW_RANK:
-    case MNEM_OP_LOW_RANK_ADD:
-        return args->low && (args->low->count == 0 || args->low->list)
-                   ? MNEM_OK
-                   : mnem__op_fail(MNEM_INVALID, &op->desc, "low must not be NULL");
+    case MNEM_OP_LOW_RANK: return check_low(op, args);
     case MNEM_OP_EXPERTS:
         return args->experts ? MNEM_OK
                              : mnem__op_fail(MNEM_INVALID, &op->desc, "experts must not be NULL");

@@ -48,7 +48,6 @@ static unsigned added_to(const mnem_op_desc *d) {
     case MNEM_OP_LINEAR_LOSS: return ALSO1 | (d->accumulate ? ALSO0 : 0);
     case MNEM_OP_RMS_NORM_GRAD:
     case MNEM_OP_LAYER_NORM_GRAD: return ALSO0 | ALSO1 | (d->accumulate ? OUT : 0);
-    case MNEM_OP_LOW_RANK_ADD: return OUT;
     default: return d->accumulate ? OUT | ALSO0 | ALSO1 : 0;
     }
 }
@@ -98,7 +97,7 @@ static uint64_t experts_used(const mnem_op_desc *d, int64_t tokens) {
 static uint64_t operand_bytes(const mnem_op_desc *d, int i, const mnem_op_args *args) {
     const mnem_tensor *t = mnem__op_operand(d, i);
     if (mnem__tensor_absent(t) || (d->kind == MNEM_OP_EXPERTS && i == 6)) return 0;
-    if (d->kind == MNEM_OP_MATMUL && i > 0) /* weights, bias, out: of its rows */
+    if (d->kind == MNEM_OP_MATMUL && i > 0 && i != 4) /* weights, bias, out: of its rows */
         return i == MNEM__OP_OUT ? (uint64_t)(args->tokens * rows_done(args)) * sizeof(float)
                                  : bytes_of(t, rows_done(args));
     if (d->kind == MNEM_OP_EMBED && i == 0)
@@ -168,14 +167,17 @@ static uint64_t states_touched(const mnem_kv_sequence *kv, int32_t count) {
 
 /* ---- products ---- */
 
+/* A x of LOW_RANK, B .. of MATMUL. */
 static mnem_op_cost low_rank(const mnem_op_desc *d, const mnem_op_args *args) {
-    const bool add = d->kind == MNEM_OP_LOW_RANK_ADD;
+    const bool add = d->kind == MNEM_OP_MATMUL;
     mnem_op_cost cost = {0};
     if (!args->low && d->low_count) /* all rows use all */
-        cost.multiply_adds = (uint64_t)(args->tokens * d->in[0].shape[1] * d->out.shape[1]);
+        cost.multiply_adds = (uint64_t)(args->tokens * d->in[add ? 4 : 0].shape[1] *
+                                        (add ? rows_done(args) : d->out.shape[1]));
     for (int32_t i = 0; args->low && i < d->low_count; i++) {
         const mnem_low_rank *p = &d->low[i];
-        const int64_t rows = add ? d->out.shape[1] : p->rank, k = add ? p->rank : d->in[0].shape[1];
+        const int64_t rows = add ? rows_done(args) : p->rank;
+        const int64_t k = add ? p->rank : d->in[0].shape[1];
         uint64_t used = 0;
         for (int32_t r = 0; r < args->low->count; r++)
             if (args->low->list[r].scale[p->number] != 0) used += (uint64_t)args->low->list[r].rows;
@@ -220,9 +222,10 @@ static uint64_t loss_products(const mnem_op_desc *d, uint64_t tokens) {
 static uint64_t multiply_adds(const mnem_op_desc *d, const mnem_op_args *args) {
     const uint64_t tokens = (uint64_t)args->tokens;
     switch (d->kind) {
-    case MNEM_OP_MATMUL: return tokens * (uint64_t)rows_done(args) * (uint64_t)d->in[1].shape[1];
-    case MNEM_OP_LOW_RANK:
-    case MNEM_OP_LOW_RANK_ADD: return low_rank(d, args).multiply_adds;
+    case MNEM_OP_MATMUL:
+        return tokens * (uint64_t)rows_done(args) * (uint64_t)d->in[1].shape[1] +
+               low_rank(d, args).multiply_adds;
+    case MNEM_OP_LOW_RANK: return low_rank(d, args).multiply_adds;
     case MNEM_OP_LINEAR:
     case MNEM_OP_SHORT_CONV:
     case MNEM_OP_CONV_SILU:

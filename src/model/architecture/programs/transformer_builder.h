@@ -25,28 +25,10 @@ typedef struct builder {
     int32_t streams;    /* [T, streams * embd] f32, x is the first of them in a layer; 0: only x */
     int32_t routes;     /* made at the start of the layer; 0: its router reads a norm */
     int32_t chosen;     /* positions chosen by the last indexer; 0: none, or all positions */
-    /* The last products of one input, to which the adapters' operators aren't added yet. */
-    mnem__adapted adapted[4];
-    int adapted_count;
-    inputs adapted_in;
+    mnem__adapted adapted; /* the last A x of adapters */
 } builder;
 
-/* Adds the operators of adapters for these products. */
-static inline void add_adapters(builder *b) {
-    for (int i = 0; i < b->adapted_count; i++)
-        mnem__adapter_set_end(b->o->adapters, b->graph, &b->adapted[i]);
-    b->adapted_count = 0;
-}
-
-/* Whether the node is another product of the same input, or quantizes the input for one. */
-static inline bool goes_on(const builder *b, const mnem_graph_node *node) {
-    const bool reads = node->in[0] == b->adapted_in.f32 || node->in[0] == b->adapted_in.a8;
-    const bool product = node->desc.kind == MNEM_OP_MATMUL && !node->desc.accumulate;
-    return reads && (product || node->desc.kind == MNEM_OP_QUANTIZE);
-}
-
 static inline void add(builder *b, mnem_graph_node node) {
-    if (b->adapted_count > 0 && !goes_on(b, &node)) add_adapters(b);
     node.tail = b->tail;
     mnem_graph_node_add(b->graph, &node);
 }
@@ -142,6 +124,15 @@ static inline inputs inputs_of(builder *b, int32_t handle, inputs made) {
     return made;
 }
 
+/* A x of the adapters of the matrices first to last, which read the same input, where they have k
+ * columns. They are added together, so that a team meets once for them. */
+static inline void add_adapters(builder *b, int32_t first, int32_t last, int64_t k, int32_t in) {
+    if (!b->o->adapters || !in) return;
+    b->adapted =
+        (mnem__adapted){.in = in, .tokens = b->o->tokens, .layer = b->layer, .tail = b->tail};
+    mnem__adapter_set_begin(b->o->adapters, b->graph, first, last, k, &b->adapted);
+}
+
 /* Matrices that are stacked in one tensor. */
 static inline mnem_tensor matrices_desc(const builder *b, int32_t handle) {
     const mnem_tensor_info info = matrix_info(b, handle);
@@ -160,13 +151,12 @@ static inline void add_matmul(builder *b, int32_t handle, inputs in, int32_t bia
     node.desc.in[1] = info.layout == MNEM_LAYOUT_SPARSE
                           ? mnem_tensor_sparse(info.type, info.shape[0], info.shape[1])
                           : mnem_tensor_packed(info.type, info.shape[0], info.shape[1]);
+    if (mnem__adapter_set_has(b->o->adapters, handle)) {
+        if (!mnem__adapter_set_covers(b->o->adapters, &b->adapted, handle, in.f32))
+            add_adapters(b, handle, handle, info.shape[1], in.f32);
+        mnem__adapter_set_join(b->o->adapters, b->graph, &b->adapted, handle, &node);
+    }
     add(b, node);
-    mnem__adapted adapted = {handle, in.f32, out, b->o->tokens, b->layer, b->tail, 0};
-    mnem__adapter_set_begin(b->o->adapters, b->graph, &adapted);
-    if (!adapted.low) return;
-    if (b->adapted_count == sizeof b->adapted / sizeof *b->adapted) add_adapters(b);
-    b->adapted[b->adapted_count++] = adapted;
-    b->adapted_in = in;
 }
 
 /* Gathers the columns [T, n] of all parts, if the model is divided by rows; out may share in's

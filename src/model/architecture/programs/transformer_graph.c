@@ -164,7 +164,6 @@ static void build(void *context, mnem_graph *graph) {
     b.x = mnem_graph_external(graph, &x, MNEM__SLOT_HIDDEN, 0);
     mnem_graph_name(graph, b.x, "hidden", -1);
     p->add(&b);
-    add_adapters(&b);
 }
 
 static mnem_graph_options count(program p) {

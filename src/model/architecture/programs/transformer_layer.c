@@ -96,6 +96,7 @@ inputs mnem__add_stream(builder *b, int32_t first, int32_t last) {
     inputs in = {.f32 = b->x};
     bool a8 = false;
     for (int32_t h = first; h <= last; h++) a8 |= wants_a8(b, h);
+    add_adapters(b, first, last, b->t->embd, in.f32);
     if (!a8) return in;
     in.a8 = value_2d(b, "stream a8", MNEM_TYPE_A8, b->t->embd);
     add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_QUANTIZE}, .in = {b->x}, .out = in.a8});
@@ -118,6 +119,7 @@ inputs mnem__add_norm(builder *b, int32_t weight, int32_t bias, int32_t first, i
                .out = f32 ? in.f32 : in.a8});
     if (f32 && a8)
         add(b, (mnem_graph_node){.desc = {.kind = MNEM_OP_QUANTIZE}, .in = {in.f32}, .out = in.a8});
+    add_adapters(b, first, last, b->t->embd, in.f32);
     return in;
 }
 
