@@ -51,7 +51,7 @@ static void a_wanted_draft_costs_nothing(void **state) {
         o.draft_wanted = MNEM_DRAFT_MOST;
         assert_int_equal(plan_of(budget, o, &with), MNEM_OK);
         assert_true(with.peak_bytes <= budget && with.context >= without.context &&
-                    with.kv_type == without.kv_type);
+                    with.kv == without.kv);
         assert_true(with.predicted_seconds <= 1.01 * without.predicted_seconds);
         lengths[with.draft]++;
     }
