@@ -124,6 +124,27 @@ static void a_machine_keeps_its_fingerprint(void **state) {
     assert_true(mnem_probe_fingerprint() == mnem_probe_fingerprint());
 }
 
+/* Every level with vectors has a limit for each type that kernels unpack by arithmetic, and none
+ * for others. */
+static void products_have_limits_at_vector_levels(void **state) {
+    (void)state;
+    static const mnem_type known[] = {MNEM_TYPE_Q4_0, MNEM_TYPE_Q4_K,   MNEM_TYPE_Q8_0,
+                                      MNEM_TYPE_Q6_K, MNEM_TYPE_IQ4_XS, MNEM_TYPE_MXFP4};
+    static const char *const levels[] = {"avx2", "avx512", "avx512_bf16"};
+    for (int l = 0; l < 3; l++) {
+        assert_int_equal(mnem_cpu_limit(levels[l]), MNEM_OK);
+        const bool vectors = strcmp(mnem_cpu_level(), "plain") != 0;
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+            assert_true((mnem_probe_product_limit(known[i], 1, 0) > 0) == vectors);
+        assert_true(mnem_probe_product_limit(MNEM_TYPE_F16, 1, 0) > 0);
+        assert_true(mnem_probe_product_limit(MNEM_TYPE_IQ2_S, 1, 0) == 0);
+    }
+    assert_int_equal(mnem_cpu_limit("plain"), MNEM_OK);
+    assert_true(mnem_probe_product_limit(MNEM_TYPE_Q4_0, 1, 0) == 0);
+    assert_true(mnem_probe_product_limit(MNEM_TYPE_BF16, 1, 0) > 0);
+    assert_int_equal(mnem_cpu_limit("avx512_bf16"), MNEM_OK);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_probe_is_possible),
@@ -132,6 +153,7 @@ int main(void) {
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(without_memory_nothing_stays),
         cmocka_unit_test(a_machine_keeps_its_fingerprint),
+        cmocka_unit_test(products_have_limits_at_vector_levels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

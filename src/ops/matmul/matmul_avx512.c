@@ -222,8 +222,8 @@ INLINE bool has_more_sizes(const mnem__pack_form *form) {
            form->scales == MNEM__SCALES_K || form->scales == MNEM__SCALES_K6;
 }
 
-/* All tokens of one group, or of a grid's fewer than 12. A tile that isn't full, where one token is missing, costs less
- * than two that each unpack. */
+/* All tokens of one group, or of a grid's fewer than 12. A tile that isn't full, where one token is
+ * missing, costs less than two that each unpack. */
 INLINE void tokens_of_group(const mnem__matmul_job *job, const mnem__pack_form *form, int64_t group,
                             int64_t t, int64_t end) {
     const bool more = has_more_sizes(form);

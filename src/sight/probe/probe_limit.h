@@ -2,9 +2,9 @@
  * processor.
  *
  * A round is what a product does with a unit of 8 blocks of 16 rows and MNEM__LIMIT_TOKENS tokens:
- * unpacking for each tile or once, then for each token activations, products, their sums, scales. All of it stays in
- * the L1 cache, whole tiles only, nothing around it: what no kernel of this level exceeds, unless
- * it finds a shorter sequence of instructions, which is then to be put here.
+ * unpacking for each tile or once, then for each token activations, products, their sums, scales.
+ * All of it stays in the L1 cache, whole tiles only, nothing around it: no kernel of this level
+ * exceeds that, unless it finds a shorter sequence of instructions, which is then to be put here.
  * The numbers are arbitrary, so that results mean nothing. */
 #ifndef MNEM_SRC_SIGHT_PROBE_PROBE_LIMIT_H
 #define MNEM_SRC_SIGHT_PROBE_PROBE_LIMIT_H
