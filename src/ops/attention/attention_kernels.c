@@ -434,10 +434,19 @@ static int gather_blocks(const mnem__attention_unit *unit, const mnem__kv_block 
 /* The blocks of the tile at first, up to the position last. Returns how many. */
 static int find_blocks(const mnem__attention_unit *unit, const mnem__kv_block *layout,
                        int64_t first, int64_t last, const uint8_t *block[TILE_BLOCKS]) {
+    const mnem_kv_sequence *sequence = unit->sequence;
+    const uint32_t tokens = (uint32_t)unit->layout->page_tokens, blocks = tokens / BLOCK;
+    uint32_t page = (uint32_t)first / tokens, index = (uint32_t)first % tokens / BLOCK;
     int n = 0;
-    for (; n < TILE_BLOCKS && first + n * BLOCK <= last; n++)
-        block[n] = mnem__kv_block_at(unit->layout, layout, unit->sequence, unit->kv_head,
-                                     first + n * BLOCK);
+    for (; n < TILE_BLOCKS && first + n * BLOCK <= last; n++) {
+        const uint8_t *start =
+            sequence->base + (uint64_t)sequence->table[page] * sequence->page_stride;
+        block[n] = start + (uint64_t)(unit->kv_head * blocks + index) * (uint64_t)layout->bytes;
+        if (++index == blocks) {
+            index = 0;
+            page++;
+        }
+    }
     return n;
 }
 

@@ -9,10 +9,10 @@
  *     t0 h1  [d]        .              m' = max(m, s); p = 2^(s - m')
  *     t1 h0  [d]        .              l = l 2^(m - m') + p; acc = acc 2^(m - m') + p v
  *
- * With a sink a row's result starts with M = the sink's score and L = 1. A soft cap is applied before the
- * max. Positions that a row doesn't see (later ones, or before its window) have the score minus
- * infinity; tiles and blocks that no row sees are skipped. Positions that a token chose are
- * first copied into tiles, so that the cost is proportional to their number.
+ * With a sink a row's result starts with M = the sink's score and L = 1. A soft cap is applied
+ * before the max. Positions that a row doesn't see (later ones, or before its window) have the
+ * score minus infinity; tiles and blocks that no row sees are skipped. Positions that a token chose
+ * are first copied into tiles, so that the cost is proportional to their number.
  *
  * A row's positions are cut into segments, at multiples of a length that follows from the number
  * of positions that the row sees alone (mnem__attention_segment). Each is computed as above from

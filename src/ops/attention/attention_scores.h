@@ -28,15 +28,15 @@ typedef struct key_slices {
     const uint8_t *at[SLICES_MAX], *next[SLICES_MAX];
 } key_slices;
 
-/* size: bytes of a lane's element or group of elements, of which a row has count. */
+/* size: bytes of a lane's element or group of elements; fetched: a slice's share. */
 LANES_INLINE key_slices slices_of(int slices, const key_rows *keys, int first, int64_t size,
-                                  int64_t count) {
+                                  int64_t fetched) {
     key_slices k;
     LANES_UNROLL
     for (int c = 0; c < slices; c++) {
         const int b = (first + c) / BLOCK_SLICES, in = (first + c) % BLOCK_SLICES;
         k.at[c] = (const uint8_t *)keys->block[b] + in * SLICE * size;
-        k.next[c] = keys->next[b] + in * SLICE * size * count;
+        k.next[c] = keys->next[b] + in * fetched;
     }
     return k;
 }
@@ -45,7 +45,7 @@ LANES_INLINE key_slices slices_of(int slices, const key_rows *keys, int first, i
 LANES_INLINE void scores_slices(source from, int rows, int slices, const key_rows *keys, int first,
                                 const float *q, float *s) {
     const int64_t d = keys->layout->head_dim, size = from == SOURCE_F16 ? 2 : 4;
-    const key_slices k = slices_of(slices, keys, first, size, d);
+    const key_slices k = slices_of(slices, keys, first, size, d * SLICE * size);
     sums sum;
     LANES_UNROLL
     for (int r = 0; r < rows; r++) {
@@ -126,7 +126,7 @@ LANES_INLINE void dot_32(int rows, int slices, const key_slices *k, int64_t d, q
 LANES_INLINE void scores_q8_slices(int rows, int slices, const key_rows *keys, int first,
                                    query_q8 q, float *s) {
     const int64_t d = keys->layout->head_dim, scales = d / MNEM__KV_SCALE;
-    const key_slices k = slices_of(slices, keys, first, 4, d / 4);
+    const key_slices k = slices_of(slices, keys, first, 4, d * SLICE);
     for (int64_t i = 0; i < scales; i++) {
         const int64_t at = keys->layout->key_scales + i * BLOCK * 2;
         int_sums dot;

@@ -118,7 +118,7 @@ LANES_INLINE void store_words(const step *s, int r, int64_t i, const lanes *e, c
 }
 
 /* words = e * scale / largest * 32767; *factor is the value of one unit of a word. largest is of
- * the positions that the row sees, so later positions have no effect. Blocks left out have e = 0. */
+ * the positions that the row sees, so later positions have no effect. In blocks left out e is 0. */
 static void quantize_probabilities(const step *s, float *factor) {
     const mnem__attention_scratch *scratch = s->scratch;
     for (int r = 0; r < s->rows; r++) {

@@ -312,7 +312,7 @@ static void many_rows_give_the_bits_of_each_alone(void **state) {
     check_case(&windows, 5);
 }
 
-/* What a team needs to share units doesn't grow with the context, nor is it there for one worker. */
+/* What a team needs to share units doesn't grow with the context; one worker needs nothing. */
 static void the_workspace_has_a_bound(void **state) {
     (void)state;
     mnem_op op;
