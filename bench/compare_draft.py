@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Compares `mnem run` with --draft ngram and with --draft off, in pairs of runs.
 
-    bench/compare_draft.py MNEM MODEL [--memory SIZE,...] [--pairs 5] [--tokens 160] [--threads 2]
+    bench/compare_draft.py MNEM MODEL [--memory SIZE,...] [--texts edit,completion,text] [--pairs 5]
+                           [--tokens 160] [--threads 2] [--cpu]
 
 Three texts, greedy: an edit of C code (the model writes a function of this tree again, with a name
 changed), a completion of code, and free text. A budget "all" is none: all weights are resident.
@@ -9,10 +10,13 @@ Pairs take turns, the first of a pair changing. A row has the median of the rati
 each pair, their least and largest, the median tokens/s of both, and of the drafts: tokens put out
 by each pass, and the part of drafted tokens that was right.
 
-The text must be the same: the status is 1 if one differs. Nothing else should run meanwhile."""
+The text must be the same: the status is 1 if one differs. Nothing else should run meanwhile; where
+something does, --cpu counts tokens of a second of processor time (of the whole run, less that of a
+run of one token), which says nothing about waiting for a disk."""
 import argparse
 import json
 import pathlib
+import resource
 import statistics
 import subprocess
 import sys
@@ -39,18 +43,33 @@ def prompts():
     ]
 
 
-def run(o, memory, prompt, draft):
-    """(tokens/s, tokens, text, counts of drafts)"""
-    command = [o.mnem, "run", o.model, "-p", prompt, "-n", str(o.tokens), "--temp", "0", "--threads",
+def cpu():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def run(o, memory, prompt, draft, tokens):
+    """(tokens/s, tokens, text, counts of drafts, seconds of processor time)"""
+    command = [o.mnem, "run", o.model, "-p", prompt, "-n", str(tokens), "--temp", "0", "--threads",
                o.threads, "--ctx", "1024", "--no-history", "--json", "--draft", draft]
     if memory != "all":
         command += ["--memory", memory]
+    begin = cpu()
     out = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if out.returncode:
         sys.exit(f"{' '.join(command)}: {out.stderr}")
     end = json.loads(out.stdout.splitlines()[-1])
     stats = end["stats"]
-    return stats["tokens_per_s"], stats["tokens"], end["text"], stats["draft"]
+    return stats["tokens_per_s"], stats["tokens"], end["text"], stats["draft"], cpu() - begin
+
+
+def rated(o, memory, prompt, draft):
+    """The same, with the tokens of a second of processor time where that is wanted."""
+    whole = run(o, memory, prompt, draft, o.tokens)
+    if not o.cpu:
+        return whole
+    seconds = whole[4] - run(o, memory, prompt, draft, 1)[4]
+    return ((whole[1] - 1) / max(seconds, 1e-3),) + whole[1:]
 
 
 def compare(o, memory, name, prompt):
@@ -58,7 +77,7 @@ def compare(o, memory, name, prompt):
     for pair in range(o.pairs):
         got = {}
         for draft in (("off", "ngram"), ("ngram", "off"))[pair % 2]:
-            got[draft] = run(o, memory, prompt, draft)
+            got[draft] = rated(o, memory, prompt, draft)
             rates[draft].append(got[draft][0])
         same = same and got["off"][1:3] == got["ngram"][1:3]
         ratios.append(got["ngram"][0] / got["off"][0])
@@ -81,11 +100,14 @@ def main():
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--tokens", type=int, default=160)
     parser.add_argument("--threads", default="2")
+    parser.add_argument("--texts", default="edit,completion,text")
+    parser.add_argument("--cpu", action="store_true", help="processor time, on a busy machine")
     o = parser.parse_args()
     print("| budget | text | ngram / off | tokens/s: off, ngram | tokens a pass | right | longest | text |")
     print("|---|---|---|---|---|---|---|---|")
     same = [compare(o, memory, name, prompt)
-            for memory in o.memory.split(",") for name, prompt in prompts()]
+            for memory in o.memory.split(",") for name, prompt in prompts()
+            if name in o.texts.split(",")]
     return 0 if all(same) else 1
 
 

@@ -45,7 +45,7 @@ static void text_close(text *t) {
 
 static int setup(void **state) {
     static text t;
-    const mnem_engine_options options = {.context = 64, .threads = 1};
+    const mnem_engine_options options = {.context = 64, .threads = 1, .draft = 6};
     engine_case_open(&t.c, MODEL_SHIPPED, 0, &options);
     *state = &t;
     return 0;
@@ -82,6 +82,36 @@ static void calls_of_any_length_give_the_same_tokens(void **state) {
         }
         assert_memory_equal(together, alone, sizeof alone);
         assert_int_equal(mnem_sequence_length(t->sequence), PROMPT + TOKENS);
+        text_close(t);
+    }
+}
+
+/* Once the drafter has seen the very text, so that drafts are right. */
+static void a_drafter_changes_no_token(void **state) {
+    text *t = *state;
+    int32_t alone[TOKENS], ids[TOKENS], count;
+    mnem_draft_stats stats;
+    steps_alone(t, alone);
+    for (int seen = 0; seen < 2; seen++) {
+        mnem_token_run run = text_open(t);
+        must(mnem_draft_create(64, &run.draft));
+        for (int i = 0; i < 8; i++) mnem_draft_tell(run.draft, 0, 0, 1e3); /* rows look free */
+        mnem_draft_accept(run.draft, run.last);
+        for (int i = 0; i < TOKENS && seen; i++) mnem_draft_accept(run.draft, alone[i]);
+        for (int i = 0; i < PROMPT; i++) mnem_draft_accept(run.draft, PROMPT_IDS[i]);
+        mnem_draft_accept(run.draft, run.last);
+        for (int32_t n = 0; n < TOKENS; n += count) {
+            const int32_t left = TOKENS - n < 10 ? TOKENS - n : 10;
+            must(mnem_sequence_continue(t->c.engine, &run, ids + n, left, &count));
+            assert_int_equal(count, left);
+            run.last = ids[n + count - 1];
+        }
+        assert_memory_equal(ids, alone, sizeof alone);
+        assert_int_equal(mnem_sequence_length(t->sequence), PROMPT + TOKENS);
+        mnem_draft_stats_get(run.draft, &stats);
+        assert_int_equal(stats.passes - 8 + stats.accepted, TOKENS);
+        if (seen) assert_true(stats.accepted > 0);
+        mnem_draft_destroy(run.draft);
         text_close(t);
     }
 }
@@ -128,6 +158,7 @@ static void a_full_context_is_refused_with_what_came_before(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_of_any_length_give_the_same_tokens),
+        cmocka_unit_test(a_drafter_changes_no_token),
         cmocka_unit_test(a_token_that_ends_a_turn_ends_the_call),
         cmocka_unit_test(a_call_that_is_stopped_goes_on_in_the_next_one),
         cmocka_unit_test(a_full_context_is_refused_with_what_came_before),

@@ -43,8 +43,10 @@ mnem_status tool_draft_open(tool_generator *g) {
     if (g->draft || !tool_draft_asked(g->asked)) return MNEM_OK;
     if (plan->draft > 0) return mnem_draft_create(plan->context, &g->draft);
     if (!g->asked->args.quiet && !g->draft_missed)
-        tool_message("note: there are no drafts (--draft ngram): the budget has no room for them "
-                     "that doesn't slow the run down");
+        tool_message(
+            "note: there are no drafts (--draft ngram), because the budget has no room for "
+            "them that doesn't slow the run down: --draft-max N plans for N tokens "
+            "nevertheless");
     g->draft_missed = true;
     return MNEM_OK;
 }
