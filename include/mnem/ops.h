@@ -31,29 +31,20 @@ extern "C" {
 /* ---- KV pages ---- */
 
 /* A page holds page_tokens consecutive positions of one layer, keys and values of all KV heads.
- * Types: MNEM_TYPE_F16, MNEM_TYPE_F32, or MNEM_TYPE_Q8_0 and MNEM_TYPE_Q4_0 (widths are multiples
- * of 32). */
+ * Types: F16, F32, or Q8_0 and Q4_0 (widths are multiples of 32). */
 typedef struct mnem_kv_layout {
     mnem_type type; /* of keys, and of values unless these are apart */
     int32_t kv_heads, head_dim;
-    int32_t page_tokens; /* a multiple of 16 */
-    int32_t value_dim;   /* the width of a head's values; 0: that of its keys, head_dim */
-    bool apart;          /* values have a type of their own, value_type */
-    mnem_type value_type;
-    /* Pages hold a head's keys, or values, multiplied by an orthonormal Hadamard matrix, for each
-     * block of as many elements as the largest power of two that divides the head's width:
-     * KV_STORE rotates them, ATTENTION its queries, and its results back. The products are the
-     * same but for rounding; an outlier is spread over the block before it is quantized (QuaRot,
-     * Ashkboos et al. 2024). */
-    bool keys_rotated, values_rotated;
+    int32_t page_tokens;  /* a multiple of 16 */
+    int32_t value_dim;    /* the width of a head's values; 0: that of its keys, head_dim */
+    mnem_type value_type; /* of values, if they are apart */
+    bool apart, keys_rotated, values_rotated; /* rotated: by a Hadamard matrix (kv_rotate.h) */
 } mnem_kv_layout;
 /* Bytes of one page of one layer (a multiple of 64); 0: the layout is invalid. */
 uint64_t mnem_kv_page_bytes(const mnem_kv_layout *layout);
-
 /* Behind keys and values a page may hold an index key of each position: width numbers (at most
  * 1024), f32 in pages of f32, else f16. Returns their bytes in a page (a multiple of 64, or 0). */
 uint64_t mnem_index_page_bytes(const mnem_kv_layout *layout, int32_t width);
-
 /* A page of a layer with a short convolution holds its last length - 1 columns of width f32 instead
  * (short_conv.c); returns its bytes (a multiple of 64; 0: invalid). */
 enum { MNEM_CONV_LENGTH_MAX = 16 };

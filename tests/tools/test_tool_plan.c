@@ -436,8 +436,20 @@ static void the_advised_gain_is_the_ratio_of_the_speeds_shown(void **state) {
     free((char *)memory);
 }
 
+static void types_of_keys_and_of_values_are_a_pair(void **state) {
+    (void)state;
+    tool_result r = RUN("plan", tool_model, "-ctk", "q8_0", "-ctv", "f16");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "KV cache in q8_0:f16"));
+    r = RUN("plan", tool_model, "--cache-type-v=q8_0", "--cache_type_k", "q4_0");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.out, "KV cache in q4_0:q8_0, keys rotated"));
+    assert_int_equal(RUN("plan", tool_model, "-ctk", "auto", "-ctv", "f16").code, 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(types_of_keys_and_of_values_are_a_pair),
         cmocka_unit_test(a_plan_is_one_screen_and_has_all_bytes_in_verbose),
         cmocka_unit_test(less_names_the_context_that_it_is_of),
         cmocka_unit_test(the_advised_gain_is_the_ratio_of_the_speeds_shown),

@@ -292,17 +292,6 @@ static void escapes_are_refused_where_there_are_some(void **state) {
     assert_int_equal(r.code, 0);
 }
 
-static void types_of_keys_and_of_values_are_a_pair(void **state) {
-    (void)state;
-    tool_result r = RUN("plan", tool_model, "-ctk", "q8_0", "-ctv", "f16");
-    assert_int_equal(r.code, 0);
-    assert_non_null(strstr(r.out, "KV cache in q8_0:f16"));
-    r = RUN("plan", tool_model, "--cache-type-v=q8_0", "--cache_type_k", "q4_0");
-    assert_int_equal(r.code, 0);
-    assert_non_null(strstr(r.out, "KV cache in q4_0:q8_0, keys rotated"));
-    assert_int_equal(RUN("plan", tool_model, "-ctk", "auto", "-ctv", "f16").code, 2);
-}
-
 static void two_spellings_must_agree(void **state) {
     (void)state;
     tool_result r = RUN("plan", tool_model, "--kv", "q8_0", "-ctv", "f16");
@@ -495,7 +484,6 @@ int main(void) {
         cmocka_unit_test(a_gpu_is_refused_by_every_verb),
         cmocka_unit_test(escapes_are_refused_where_there_are_some),
         cmocka_unit_test(two_spellings_must_agree),
-        cmocka_unit_test(types_of_keys_and_of_values_are_a_pair),
         cmocka_unit_test(misspelt_options_of_other_tools_are_recognized),
         cmocka_unit_test(names_that_are_no_files_say_how_to_get_one),
         cmocka_unit_test(verbs_of_other_tools_lead_to_ours),

@@ -6,6 +6,7 @@
  * change. A misspelt word is answered with the nearest one (option_near.c). */
 #include "options.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -407,4 +408,32 @@ const char *tool_foreign_verb(const char *word) {
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
         if (is_among(verbs[i].words, word, strlen(word))) return verbs[i].text;
     return NULL;
+}
+
+/* ---- --kv: a type of keys and values, or one for each ---- */
+
+int tool_option_kv(const char *verb, const tool_option *option, const char *text, int32_t *out) {
+    mnem_kv_choice kv;
+    if (mnem_kv_parse(text, &kv) != MNEM_OK)
+        return tool_usage(
+            verb, "--%s takes one of: %s; or two of them, keys:values, but auto; not \"%s\"",
+            option->name, option->choices, text);
+    *out = (int32_t)kv;
+    return TOOL_OK;
+}
+
+/* -ctk or --cache-type-k (side 'k'), -ctv or --cache-type-v ('v'): llama.cpp's, of one of both. */
+static bool is_side(const char *name, char side) {
+    const size_t length = strcspn(name, "=");
+    return length > 2 && name[0] == 'c' && name[length - 1] == side;
+}
+
+const char *tool_kv_pair(const tool_option *option, const char *before, const char *before_text,
+                         const char *name, const char *text) {
+    static char pair[64];
+    if (option->kind != TOOL_VALUE_KV || !before) return NULL;
+    const bool keys = is_side(name, 'k') && is_side(before, 'v');
+    if (!keys && !(is_side(name, 'v') && is_side(before, 'k'))) return NULL;
+    snprintf(pair, sizeof pair, "%s:%s", keys ? text : before_text, keys ? before_text : text);
+    return pair;
 }

@@ -178,16 +178,6 @@ static int set_choice(const char *verb, const tool_option *o, const char *text, 
     return tool_usage(verb, "--%s takes one of: %s; not \"%s\"", o->name, o->choices, text);
 }
 
-static int set_kv(const char *verb, const tool_option *o, const char *text, int32_t *out) {
-    mnem_kv_choice kv;
-    if (mnem_kv_parse(text, &kv) != MNEM_OK)
-        return tool_usage(
-            verb, "--%s takes one of: %s; or two of them, keys:values, but auto; not \"%s\"",
-            o->name, o->choices, text);
-    *out = (int32_t)kv;
-    return TOOL_OK;
-}
-
 static int set_name(const char *verb, const tool_option *o, const char *text, const char **out) {
     *out = text;
     if (find_choice(o, text, true) >= 0) return TOOL_OK;
@@ -227,15 +217,11 @@ static int set_value(const char *verb, const tool_option *o, const char *text, v
     case TOOL_VALUE_REAL: return set_real(verb, o, text, field);
     case TOOL_VALUE_FLOAT: return set_float(verb, o, text, field);
     case TOOL_VALUE_CHOICE: return set_choice(verb, o, text, field);
-    case TOOL_VALUE_KV: return set_kv(verb, o, text, field);
+    case TOOL_VALUE_KV: return tool_option_kv(verb, o, text, field);
     case TOOL_VALUE_NAME: return set_name(verb, o, text, field);
     case TOOL_VALUE_LIST: return add_text(verb, o, text, field);
     }
     return TOOL_FAILED;
-}
-
-static bool is_default(const tool_option *o, const char *text) {
-    return o->kind == TOOL_VALUE_NUMBER && o->least == -1 && text && strcmp(text, "-1") == 0;
 }
 
 /* What each option of the command line was called, and set to. */
@@ -243,25 +229,6 @@ static struct {
     const char *name, *text;
     size_t length;
 } spelling[TOOL_OPTIONS_MAX];
-
-/* -ctk or --cache-type-k (side 'k'), -ctv or --cache-type-v ('v'): llama.cpp's, of one of both. */
-static bool is_side(const char *name, size_t length, char side) {
-    return length > 2 && name[0] == 'c' && name[length - 1] == side;
-}
-
-/* The pair that -ctk and -ctv, given both, are together; else the text itself. */
-static const char *join_sides(int index, const tool_option *o, const char *name, const char *text) {
-    static char pair[64];
-    const size_t length = strcspn(name, "="), n = spelling[index].length;
-    const char *before = spelling[index].name;
-    if (o->kind != TOOL_VALUE_KV || !before) return text;
-    const bool keys = is_side(name, length, 'k') && is_side(before, n, 'v');
-    const bool values = is_side(name, length, 'v') && is_side(before, n, 'k');
-    if (!keys && !values) return text;
-    snprintf(pair, sizeof pair, "%s:%s", keys ? text : spelling[index].text,
-             keys ? spelling[index].text : text);
-    return pair;
-}
 
 /* Two spellings of one option with different values are two wishes of which one can't be met. The
  * same spelling again is a change of mind. */
@@ -287,7 +254,8 @@ static int take_option(tool_args *args, int index, const tool_option *o, const c
     if (args->given[index] && o->once)
         return tool_usage(verb, "--%s is given twice, but may be given once only: %s", o->name,
                           o->once);
-    args->given[index] = !is_default(o, text);
+    const bool seed = o->kind == TOOL_VALUE_NUMBER && o->least == -1;
+    args->given[index] = !(seed && text && strcmp(text, "-1") == 0); /* else it is the default */
     if (!args->given[index]) return TOOL_OK;
     return set_value(verb, o, text, (char *)args + o->offset);
 }
@@ -331,10 +299,9 @@ static int parse_long(char **word, tool_args *args, int *taken) {
     const char *text = equals ? equals + 1 : word[1];
     if (!text) return tool_usage(verb, "--%s needs a value: %s", o.name, o.value);
     *taken = equals ? 1 : 2;
-    const char *joined = join_sides(index, &o, name, text);
-    if (joined != text) return take_option(args, index, &o, joined);
-    const int code = check_spelling(args, index, &o, name, text);
-    return code == TOOL_OK ? take_option(args, index, &o, text) : code;
+    const char *pair = tool_kv_pair(&o, spelling[index].name, spelling[index].text, name, text);
+    const int code = pair ? TOOL_OK : check_spelling(args, index, &o, name, text);
+    return code == TOOL_OK ? take_option(args, index, &o, pair ? pair : text) : code;
 }
 
 /* -n5, -n 5, or flags together: -qh. */

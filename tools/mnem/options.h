@@ -128,6 +128,12 @@ const char *tool_budget_list(void);
  * code; prints the error. */
 int tool_option_budget(const char *verb, const tool_option *option, const char *text,
                        uint64_t *bytes);
+/* The same for a type of keys and values (option_words.c). */
+int tool_option_kv(const char *verb, const tool_option *option, const char *text, int32_t *out);
+/* The pair of types that an option of keys (-ctk) and one of values (-ctv), both other words for
+ * this option, make together; NULL: they are no such two. before: NULL, or the first one's word. */
+const char *tool_kv_pair(const tool_option *option, const char *before, const char *before_text,
+                         const char *name, const char *text);
 /* The budget of a rank in such a list: its own entry, or the last one. Returns an exit code. */
 int tool_budget_of(const char *verb, const char *list, int32_t rank, uint64_t *bytes);
 

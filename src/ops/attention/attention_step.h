@@ -56,8 +56,8 @@ static inline bool reads_f32(const tile *t, mnem_type type) {
 }
 
 /* Some rows of a unit with one tile. Per row: e = 2^(score - reference), where reference is the
- * row's new max (f16) or the tile's max (q8_0 values, so that e uses all of its 16 bits). Earlier sums
- * are multiplied with shrink, and e with grow. */
+ * row's new max (f16) or the tile's max (q8_0 values, so that e uses all of its 16 bits). Earlier
+ * sums are multiplied with shrink, and e with grow. */
 typedef struct step {
     const mnem__attention_scratch *scratch;
     const tile *tile;

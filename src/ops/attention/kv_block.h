@@ -12,7 +12,7 @@
  *            value scales [v/32][16] half
  *     q4_0   keys [d/8][16][4] byte         elements 8 i + j in the low half of byte j, 8 i + 4 + j
  *                                           in the high half, each + 8
- *            values [4][v][2] byte          positions 4 i + j in the low half of byte j, 4 i + 2 + j
+ *            values [4][v][2] byte          position 4 i + j in the low half of byte j, 4 i + 2 + j
  *                                           in the high half, each + 8
  *            scales as of q8_0, with a sign
  *

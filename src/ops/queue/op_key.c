@@ -7,7 +7,7 @@
 #include "ops/core/half.h"
 
 /* A new field of a descriptor belongs into put_fields, or operators are found that differ in it. */
-_Static_assert(sizeof(mnem_op_desc) == 1160, "mnem_op_desc has changed");
+_Static_assert(sizeof(mnem_op_desc) == 1152, "mnem_op_desc has changed");
 
 static void put_word(mnem__op_key_words *key, uint64_t word) {
     key->word[key->count++] = word;

@@ -126,7 +126,7 @@ static void a_save_of_another_kv_type_is_refused(void **state) {
                                     q8_q4,       q4_q8,        MNEM_KV_Q4_0_UNROTATED};
     enum { TYPES = sizeof types / sizeof *types };
     const char *path = kit_path("heads.gguf");
-    make_model(path, "--arch llama --embd 64 --heads 2 --kv-heads 2 --type Q8_0 --vocab 96");
+    make_model(path, "--arch llama --embd 64 --heads 2 --kv-heads 2 --type Q8_0");
     for (int i = 0; i < TYPES; i++) {
         engine_case c;
         const int fd = new_file();
