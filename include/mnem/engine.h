@@ -129,9 +129,9 @@ typedef struct mnem_engine_options {
     mnem_team *team;
     /* Tokens of a draft that one pass verifies (session.h): the plan then has logits for one more
      * row, chunks that hold them, and the line "draft", which the caller's drafter takes
-     * (mnem_draft_bytes of the context). draft: exactly this number, or a refusal. draft_wanted, where
-     * draft is 0: as many, up to this number, as cost no context and at most 1 % of the predicted
-     * speed; none where the model doesn't support drafts (default: none). */
+     * (mnem_draft_bytes of the context). draft: exactly this number, or a refusal. draft_wanted,
+     * where draft is 0: as many, up to this number, as cost no context and at most 1 % of the
+     * predicted speed; none where the model doesn't support drafts (default: none). */
     int32_t draft, draft_wanted;
 } mnem_engine_options;
 

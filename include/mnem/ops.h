@@ -31,7 +31,7 @@ extern "C" {
 /* ---- KV pages ---- */
 
 /* A page holds page_tokens consecutive positions of one layer, keys and values of all KV heads.
- * Types: F16, F32, or Q8_0 and Q4_0 (widths are multiples of 32). */
+ * Types: MNEM_TYPE_F16, _F32, or MNEM_TYPE_Q8_0 and _Q4_0 (widths are multiples of 32). */
 typedef struct mnem_kv_layout {
     mnem_type type; /* of keys, and of values unless these are apart */
     int32_t kv_heads, head_dim;

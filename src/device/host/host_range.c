@@ -40,7 +40,7 @@ void mnem__host_files_close(mnem_device *device) {
 }
 
 /* A forked child has the files of its parent, so what it takes or gives back would be the parent's
- * memory. It has not the mapped parts of the parent's ranges: other mappings of the child may lie at
+ * memory. It lacks the mapped parts of the parent's ranges: other mappings of the child may lie at
  * those addresses, and must stay. */
 static bool is_in_child(mnem_device *device) {
     return ((mnem__host_state *)mnem__device_state(device))->process != getpid();

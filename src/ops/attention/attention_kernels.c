@@ -11,6 +11,7 @@
 
 #include "ops/attention/attention_scores.h"
 #include "ops/attention/attention_values.h"
+#include "ops/attention/attention_wide.h"
 #include "ops/attention/kv_rotate.h"
 
 /* ---- probabilities ---- */
@@ -99,44 +100,6 @@ static void value_scales(const tile *t, const mnem__attention_scratch *scratch) 
         scratch->value_max[i] = largest_scale(to, 0, TILE);
         words_by(to, scratch->value_max[i], scratch->value_by + i * TILE);
     }
-}
-
-/* Half bytes to bytes: low ones to `low`, high ones to `high`, each plus `add`. */
-LANES_INLINE void widen_halves(int64_t n, const uint8_t *restrict from, int add,
-                               uint8_t *restrict low, uint8_t *high) {
-    for (int64_t i = 0; i < n; i++) {
-        low[i] = (uint8_t)((from[i] & 15) + add);
-        high[i] = (uint8_t)((from[i] >> 4) + add);
-    }
-}
-
-/* [d/8][16][4] to [d/4][16][4], whose bytes are the numbers plus 128. */
-static void widen_keys(int64_t d, const uint8_t *from, uint8_t *to) {
-    enum { N = 4 * BLOCK };
-    for (int64_t i = 0; i < d / 8; i++)
-        widen_halves(N, from + i * N, 120, to + 2 * i * N, to + (2 * i + 1) * N);
-}
-
-/* [4][v][2] to [8][v][2] int8. */
-static void widen_values(int64_t v, const uint8_t *from, uint8_t *to) {
-    for (int64_t i = 0; i < BLOCK / 4; i++)
-        widen_halves(2 * v, from + i * 2 * v, -8, to + 4 * i * v, to + (4 * i + 2) * v);
-}
-
-/* A block with the same numbers in q8_0 where they are q4_0; the rest is copied. */
-static void widen_block(const mnem_kv_layout *kv, const mnem__kv_block *layout,
-                        const mnem__kv_block *wide, const uint8_t *from, uint8_t *to) {
-    if (kv->type == MNEM_TYPE_Q4_0)
-        widen_keys(layout->head_dim, from, to);
-    else
-        memcpy(to, from, (size_t)layout->values);
-    if (mnem__kv_value_type(kv) == MNEM_TYPE_Q4_0)
-        widen_values(layout->value_dim, from + layout->values, to + wide->values);
-    else
-        memcpy(to + wide->values, from + layout->values,
-               (size_t)(layout->key_scales - layout->values));
-    memcpy(to + wide->key_scales, from + layout->key_scales,
-           (size_t)(layout->bytes - layout->key_scales));
 }
 
 /* From here on the tile is one of wide blocks. The pages of the next tile are prefetched here. */

@@ -50,7 +50,11 @@ static void *filled(size_t bytes) {
 }
 
 static mnem_kv_layout layout_of(const share_case *c) {
-    return (mnem_kv_layout){c->type, c->kv_heads, c->head_dim, c->page_tokens, c->value_dim};
+    return (mnem_kv_layout){.type = c->type,
+                            .kv_heads = c->kv_heads,
+                            .head_dim = c->head_dim,
+                            .page_tokens = c->page_tokens,
+                            .value_dim = c->value_dim};
 }
 
 static share_text make_text(const share_case *c, int positions, rng *r) {

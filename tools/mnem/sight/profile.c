@@ -173,7 +173,7 @@ tool_token_work tool_token_work_of(const mnem_model *model, const mnem_transform
         work.macs += used * numbers;
         if (strcmp(t.name, shape->tied ? "token_embd.weight" : "output.weight") == 0)
             work.head_macs = numbers;
-        else if (t.type < TOOL_WORK_TYPES)
+        else if ((int)t.type < TOOL_WORK_TYPES)
             work.macs_of[t.type] += used * numbers;
         work.sparse |= t.layout == MNEM_LAYOUT_SPARSE;
     }

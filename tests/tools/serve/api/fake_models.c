@@ -57,10 +57,11 @@ void fake_load(fake_models *fake, int32_t index) {
     m->want = false;
     m->leaving = false;
     fake_server(f);
-    api_model_begin(f->api, index, &(api_loaded){.served = m->served,
- .scheduler = &m->scheduler,
- .context = f->context,
- .bytes = 1 << 20});
+    api_model_begin(f->api, index,
+                    &(api_loaded){.served = m->served,
+                                  .scheduler = &m->scheduler,
+                                  .context = f->context,
+                                  .bytes = 1 << 20});
 }
 
 bool fake_unload(fake_models *fake, int32_t index) {

@@ -96,8 +96,8 @@ int serve_keys_read(serve_keys *keys, const char *path);
  * clients see: "SmolLM2-135M" of ".../SmolLM2-135M.gguf", or --alias. Exit code, with the message
  * printed. */
 int serve_model_open(serve *s, const tool_args *args);
-/* Loads the model by its plan, with progress, and creates its scheduler. Exit code, with the message
- * printed. */
+/* Loads the model by its plan, with progress, and creates its scheduler. Exit code, with the
+ * message printed. */
 int serve_engine_create(serve *s);
 /* Are they (--template-args; NULL: none) an object? Exit code, with the message printed. */
 int serve_check_arguments(const char *verb, const char *arguments);

@@ -193,8 +193,8 @@ static bool others_are_pinned(const models_one *m) {
     const models_all *v = m->of;
     bool pinned = false;
     for (int32_t i = 0; i < v->list.count; i++)
-        pinned |= v->model[i].lead != m && v->list.entry[i].pin &&
-                  v->model[i].lead->failed == MNEM_OK;
+        pinned |=
+            v->model[i].lead != m && v->list.entry[i].pin && v->model[i].lead->failed == MNEM_OK;
     return pinned;
 }
 
