@@ -38,7 +38,7 @@ typedef struct mnem_kv_layout {
     int32_t page_tokens;  /* a multiple of 16 */
     int32_t value_dim;    /* the width of a head's values; 0: that of its keys, head_dim */
     mnem_type value_type; /* of values, if they are apart */
-    bool apart, keys_rotated, values_rotated; /* rotated: by a Hadamard matrix (kv_rotate.h) */
+    bool apart, keys_rotated, values_rotated; /* rotated: by a Hadamard matrix, each head */
 } mnem_kv_layout;
 /* Bytes of one page of one layer (a multiple of 64); 0: the layout is invalid. */
 uint64_t mnem_kv_page_bytes(const mnem_kv_layout *layout);

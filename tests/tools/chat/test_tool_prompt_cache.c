@@ -171,7 +171,7 @@ static void keys_of_another_type_are_written_anew(void **state) {
     const tool_result r =
         RUN("run", tool_model, "-p", longer, USUAL, "--kv", "q8_0", "--prompt-cache", file);
     assert_int_equal(r.code, 0);
-    assert_non_null(strstr(r.err, "another type than the engine's, Q8_0"));
+    assert_non_null(strstr(r.err, "another type than the engine's, q8_0"));
 }
 
 static void a_file_that_is_only_read_stays(void **state) {

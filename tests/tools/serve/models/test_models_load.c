@@ -247,20 +247,36 @@ static void models_share_one_team(void **state) {
 
 /* ---- states of recurrent layers ---- */
 
-/* A budget in which the only model of a list has little more than its least bytes: pages for three
- * conversations, but only states for two that run. */
-static uint64_t least_budget(const char *list) {
+/* What a dry run of that budget says about the only model of a list, and *room: about the bytes for
+ * all models. */
+static json_t *plan_of(const char *list, uint64_t bytes, json_int_t *room) {
+    json_t *plan =
+        tool_last_object(RUN("serve", "--models", list, "--parallel", "2", "--swap", swap,
+                             "--memory", tool_bytes(bytes), "--dry-run", "--json"));
+    json_t *one = json_incref(json_array_get(json_object_get(plan, "models"), 0));
+    *room = json_integer_value(json_object_get(plan, "room_bytes"));
+    json_decref(plan);
+    return one;
+}
+
+/* A budget in which it has little more than its least bytes: pages for three conversations, but
+ * only states for two that run. */
+static uint64_t small_budget(const char *list) {
+    enum { TOKENS = 400, STEP = 128 * KIB };
     uint64_t bytes = GIB;
+    json_int_t room, tokens = 0;
     for (int i = 0; i < 3; i++) {
-        json_t *plan =
-            tool_last_object(RUN("serve", "--models", list, "--parallel", "2", "--swap", swap,
-                                 "--memory", tool_bytes(bytes), "--dry-run", "--json"));
-        const json_t *one = json_array_get(json_object_get(plan, "models"), 0);
-        const json_int_t least = json_integer_value(json_object_get(one, "least_bytes"));
-        bytes += (uint64_t)(least - json_integer_value(json_object_get(plan, "room_bytes")));
-        json_decref(plan);
+        json_t *one = plan_of(list, bytes, &room);
+        bytes += (uint64_t)(json_integer_value(json_object_get(one, "least_bytes")) - room);
+        json_decref(one);
     }
-    return bytes + 700 * KIB;
+    while (tokens < TOKENS) {
+        bytes += STEP;
+        json_t *one = plan_of(list, bytes, &room);
+        tokens = json_integer_value(json_object_get(one, "kv_tokens"));
+        json_decref(one);
+    }
+    return bytes;
 }
 
 static int64_t swapped_bytes(void) {
@@ -281,7 +297,7 @@ static void states_of_the_swap_file_are_kept_when_a_model_is_unloaded(void **sta
     snprintf(text, sizeof text, "{\"models\": [{\"path\": \"%s/hybrid.gguf\"}]}", models);
     snprintf(list, sizeof list, "%s", tool_file("hybrid.json", text));
     const tool_server s = SERVE("--models", list, "-q", "--parallel", "2", "--memory",
-                                tool_bytes(least_budget(list)), "--swap", swap);
+                                tool_bytes(small_budget(list)), "--swap", swap);
     for (int turn = 0; turn < 3; turn++) {
         for (int p = FIRST; p < LAST; p++) ask_known(2, p, turn > 0);
         for (int p = FIRST; p < LAST; p++) ask_known(2, p, true); /* it has all of them */
