@@ -112,7 +112,10 @@ static void fill_layer(const context_pages *p) {
 }
 
 static context_pages make_pages(mnem_type type, int head_dim, int positions) {
-    context_pages p = {.layout = {type, KV_HEADS, head_dim, PAGE_TOKENS, 0},
+    context_pages p = {.layout = {.type = type,
+                                  .kv_heads = KV_HEADS,
+                                  .head_dim = head_dim,
+                                  .page_tokens = PAGE_TOKENS},
                        .positions = positions};
     p.page = mnem_kv_page_bytes(&p.layout);
     p.count = (positions + PAGE_TOKENS - 1) / PAGE_TOKENS;

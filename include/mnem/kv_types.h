@@ -26,7 +26,8 @@ typedef enum mnem_kv_choice {
     MNEM_KV_AUTO,
     MNEM_KV_F32,
     MNEM_KV_Q4_0,
-    MNEM_KV_Q4_0_UNROTATED
+    MNEM_KV_Q4_0_UNROTATED,
+    MNEM_KV_PAIRS_END = 0xffff /* above all pairs, so that C++ has room for them */
 } mnem_kv_choice;
 
 /* Keys of one type and values of another, neither AUTO nor a pair itself. */

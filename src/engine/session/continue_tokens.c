@@ -47,8 +47,12 @@ static mnem_status run_step(mnem_engine *e, continued *c, int32_t most) {
     if (run->draft)
         drafted = mnem_draft_propose(run->draft, draft_room(e, run, most - c->count), ids + 1);
     const double begin = mnem__seconds();
-    const mnem_status status =
+    mnem_status status =
         mnem_sequence_verify(run->sequence, ids, 1 + drafted, choose_next, c, &accepted);
+    if (drafted > 0 && (status == MNEM_OVER_BUDGET || status == MNEM_BAD_FILE)) {
+        drafted = 0; /* the draft's fault, or that of the token alone */
+        status = mnem_sequence_verify(run->sequence, ids, 1, choose_next, c, &accepted);
+    }
     if (status == MNEM_OK && run->draft)
         mnem_draft_tell(run->draft, drafted, accepted, mnem__seconds() - begin);
     return status;

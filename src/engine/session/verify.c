@@ -10,7 +10,7 @@
  *
  * Windows keep what the pass's first token sees until the next pass, so the cut is never refused.
  * Invariant: all n rows are in one pass and one group of the head, so a step that fails has asked
- * for no choice, and can be run again without its draft.
+ * for no choice, and the caller can run it again without its draft.
  * Cost: a pass of n rows; nothing is allocated. */
 #include "base/error.h"
 #include "engine/engine_private.h"
@@ -19,7 +19,7 @@
 
 typedef struct verification {
     const int32_t *ids;
-    int32_t n, asked, accepted;
+    int32_t n, accepted;
     bool ended;
     mnem_on_choice *on_choice;
     void *context;
@@ -30,7 +30,6 @@ static bool compare_choice(void *context, int32_t part, int32_t index, const flo
     (void)part;
     if (v->ended) return true;
     const int32_t id = v->on_choice(v->context, logits);
-    v->asked++;
     v->ended = index + 1 == v->n || id != v->ids[index + 1];
     if (!v->ended) v->accepted++;
     return true;
@@ -63,12 +62,7 @@ mnem_status mnem_sequence_verify(mnem_sequence *s, const int32_t *ids, int32_t n
     const int32_t base = s->length;
     *accepted = 0;
     MNEM__TRY(check_rows(s->engine, n));
-    mnem_status status = run(s, &v);
-    if (n > 1 && v.asked == 0 && (status == MNEM_OVER_BUDGET || status == MNEM_BAD_FILE)) {
-        v.n = 1;
-        status = run(s, &v);
-    }
-    if (status != MNEM_OK) return status;
+    MNEM__TRY(run(s, &v));
     *accepted = v.accepted;
     return v.accepted + 1 == v.n ? MNEM_OK : mnem_sequence_truncate(s, base + 1 + v.accepted);
 }

@@ -55,7 +55,8 @@ static mnem__kv_block block_of(const mnem_kv_layout *layout, mnem_type keys, mne
     block.values = numbers_bytes(keys, d);
     block.key_scales = block.values + numbers_bytes(values, padded);
     block.value_scales = block.key_scales + scales_bytes(keys, d);
-    block.bytes = block.value_scales + scales_bytes(values, v);
+    block.bytes =
+        (int64_t)mnem__align_up((uint64_t)(block.value_scales + scales_bytes(values, v)), 64);
     return block;
 }
 

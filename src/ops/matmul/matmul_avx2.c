@@ -222,7 +222,8 @@ INLINE void group_of_step(const mnem__matmul_job *job, const mnem__pack_form *fo
     const uint8_t *input = job->input + token * job->input_stride;
     mnem__byte_chunk chunk;
     _Alignas(64) float sums[STEP][16];
-    memset(sums, 0, (size_t)count * sizeof sums[0]);
+    const int whole = (count + MNEM__TILE_TOKENS - 1) / MNEM__TILE_TOKENS * MNEM__TILE_TOKENS;
+    memset(sums, 0, (size_t)whole * sizeof sums[0]);
     for (int64_t b = 0; b < blocks; b += MNEM__CHUNK_BLOCKS) {
         const int n = (int)mnem__min_i64(blocks - b, MNEM__CHUNK_BLOCKS);
         make_chunk(form, weights, tails, b, n, &chunk);

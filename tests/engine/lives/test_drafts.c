@@ -186,14 +186,22 @@ static int32_t draft_of(text *t, kind k, int32_t most, int32_t *ids) {
     }
 }
 
-/* A draft may be longer than the context has room for: it is dropped then. */
+/* A draft may be longer than the context has room for: nothing is chosen then. */
 static void run_pass(text *t) {
     int32_t ids[1 + MNEM_DRAFT_MOST], accepted;
     record *r = t->out;
     const int32_t last = r->ids[t->phase][r->count[t->phase] - 1];
     const int32_t length = mnem_sequence_length(t->sequence), chosen = r->chosen[t->phase];
     ids[0] = last;
-    const int32_t n = draft_of(t, t->kind, t->c.plan.draft, ids + 1);
+    int32_t n = draft_of(t, t->kind, t->c.plan.draft, ids + 1);
+    if (length + 1 + n > CONTEXT) {
+        assert_int_equal(mnem_sequence_verify(t->sequence, ids, 1 + n, choose, t, &accepted),
+                         MNEM_OVER_BUDGET);
+        assert_int_equal(mnem_sequence_length(t->sequence), length);
+        assert_int_equal(r->chosen[t->phase], chosen);
+        r->dropped++;
+        n = 0;
+    }
     must(mnem_sequence_verify(t->sequence, ids, 1 + n, choose, t, &accepted));
     mnem_draft_tell(t->draft, n, accepted, 1);
     assert_in_range(accepted, 0, n);
@@ -202,7 +210,6 @@ static void run_pass(text *t) {
     r->passes++;
     r->drafted += (uint64_t)n;
     r->accepted += (uint64_t)accepted;
-    r->dropped += length + 1 + n > CONTEXT;
 }
 
 static void run_token(text *t) {

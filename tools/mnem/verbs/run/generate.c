@@ -369,10 +369,15 @@ void tool_generator_accept(tool_generator *g, int32_t from) {
     g->chosen = false;
 }
 
+/* Whether the prompt is saved behind this pass: then it holds nothing else. */
+static bool is_saved_next(const tool_generator *g) {
+    return g->asked->prompt_cache && !g->cache.saved && !g->cache.at_end;
+}
+
 /* The tokens of the sequence's tail, or the last one and a draft of up to `most` behind it. */
 static mnem_status evaluate(tool_generator *g, int32_t n, int32_t most) {
     const int32_t done = mnem_session_length(g->stage->session);
-    if (n == 1 && g->draft) return tool_draft_step(g, most);
+    if (n == 1 && g->draft) return tool_draft_step(g, is_saved_next(g) ? 0 : most);
     return tool_stage_eval(g->stage, g->ids + done, g->count - done, g->count - done - 1, on_logits,
                            g, n > 1 ? "reading the prompt" : NULL);
 }

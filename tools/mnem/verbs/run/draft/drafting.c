@@ -77,8 +77,12 @@ mnem_status tool_draft_step(tool_generator *g, int32_t most) {
     g->round = (tool_round){.n = 1, .ids = {g->ids[g->count - 1]}};
     g->round.n += mnem_draft_propose(g->draft, draft_room(g, most), g->round.ids + 1);
     const double begin = tool_clock();
-    const mnem_status status =
+    mnem_status status =
         tool_stage_verify(g->stage, g->round.ids, g->round.n, choose_row, g, &accepted);
+    if (g->round.n > 1 && (status == MNEM_OVER_BUDGET || status == MNEM_BAD_FILE)) {
+        g->round.n = 1; /* the draft's fault, or that of the token alone */
+        status = tool_stage_verify(g->stage, g->round.ids, 1, choose_row, g, &accepted);
+    }
     if (status == MNEM_OK)
         mnem_draft_tell(g->draft, g->round.n - 1, accepted, tool_clock() - begin);
     return status;
