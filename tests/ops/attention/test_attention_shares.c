@@ -322,7 +322,7 @@ static void the_workspace_has_a_bound(void **state) {
     mnem_op op;
     mnem_op_desc d = {.kind = MNEM_OP_ATTENTION,
                       .workers = 1,
-                      .kv = {MNEM_TYPE_F16, 2, 64, 32, 0},
+                      .kv = {MNEM_TYPE_F16, 2, 64, 32, .value_dim = 0},
                       .scale = 0.1f,
                       .max_positions = 512};
     d.in[0] = d.out = mnem_tensor_3d(MNEM_TYPE_F32, 1, 6, 64);

@@ -39,7 +39,7 @@ static void fill(void) {
 static mnem_op_desc desc_of(mnem_op_kind kind, mnem_type type, int64_t tokens) {
     mnem_op_desc d = {.kind = kind,
                       .workers = 1,
-                      .kv = {type, 1, WIDTH / 8 * 8, PAGE, 0},
+                      .kv = {type, 1, WIDTH / 8 * 8, PAGE, .value_dim = 0},
                       .max_positions = TOKENS,
                       .state_offset = BEFORE};
     if (kind == MNEM_OP_INDEX_STORE) {

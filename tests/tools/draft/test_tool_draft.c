@@ -8,8 +8,8 @@
 #include "tools/tool_run.h"
 
 /* Repeats itself, so that there is something to look up. */
-#define VERSE  "And God said, Let there be light: and there was light. "
-#define PROMPT VERSE VERSE "And God said, Let"
+#define VERSE "And God said, Let there be light: and there was light. "
+static const char prompt[] = VERSE VERSE "And God said, Let";
 
 enum { EXTRA = 8, MOST = EXTRA + 16 };
 
@@ -17,7 +17,7 @@ static const char lfm2[] = MNEM_SOURCE "/tests/data/architectures/lfm2.gguf";
 
 /* mnem run of the prompt, with these arguments and one more pair. */
 static tool_result run_with(const char *const *extra, const char *name, const char *value) {
-    static const char *const base[] = {"run", "--raw", "-p", PROMPT, "--json"};
+    static const char *const base[] = {"run", "--raw", "-p", prompt, "--json"};
     const char *args[MOST];
     int n = 0;
     for (size_t i = 0; i < sizeof base / sizeof *base; i++) args[n++] = base[i];
@@ -106,19 +106,19 @@ static void the_end_counts_the_drafts_and_the_peak_is_the_plans(void **state) {
     assert_true(json_is_null(json_object_get(stats, "draft")));
     json_decref(stats);
     assert_non_null(
-        strstr(RUN("run", "--raw", "-p", PROMPT, "-n", "40", "--temp", "0", "--draft", "ngram").err,
+        strstr(RUN("run", "--raw", "-p", prompt, "-n", "40", "--temp", "0", "--draft", "ngram").err,
                " right, "));
 }
 
 static void the_plan_has_the_drafter_and_its_rows(void **state) {
     char with[64];
     (void)state;
-    const tool_result r = RUN("plan", "-p", PROMPT, "--draft", "ngram", "--draft-max", "8", "-v");
+    const tool_result r = RUN("plan", "-p", prompt, "--draft", "ngram", "--draft-max", "8", "-v");
     assert_int_equal(r.code, 0);
     assert_non_null(strstr(r.out, "host       draft "));
     snprintf(with, sizeof with, "drafts   up to 8 tokens, verified in one pass");
     assert_non_null(strstr(r.out, with));
-    assert_null(strstr(RUN("plan", "-p", PROMPT, "-v").out, "host       draft "));
+    assert_null(strstr(RUN("plan", "-p", prompt, "-v").out, "host       draft "));
 }
 
 static void other_drafts_are_refused_by_name(void **state) {
@@ -126,32 +126,32 @@ static void other_drafts_are_refused_by_name(void **state) {
     char words[64];
     (void)state;
     for (int i = 0; i < 4; i++) {
-        const tool_result r = RUN("run", "-p", PROMPT, "--draft", kinds[i]);
+        const tool_result r = RUN("run", "-p", prompt, "--draft", kinds[i]);
         assert_int_equal(r.code, 2);
         snprintf(words, sizeof words, "--draft %s is not supported yet; use ngram or off",
                  kinds[i]);
         assert_non_null(strstr(r.err, words));
     }
-    tool_result r = RUN("run", "-p", PROMPT, "--draft-max", "4");
+    tool_result r = RUN("run", "-p", prompt, "--draft-max", "4");
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "--draft-max needs --draft ngram"));
-    r = RUN("run", "-p", PROMPT, "-p", PROMPT, "--draft", "ngram");
+    r = RUN("run", "-p", prompt, "-p", prompt, "--draft", "ngram");
     assert_int_equal(r.code, 2);
     assert_non_null(strstr(r.err, "works with one prompt"));
-    r = RUN("run", lfm2, "-p", PROMPT, "--draft", "ngram");
+    r = RUN("run", lfm2, "-p", prompt, "--draft", "ngram");
     assert_int_equal(r.code, 1);
     assert_non_null(strstr(r.err, "generation with drafts is not supported (short convolutions)"));
 }
 
 static void a_budget_without_room_has_no_drafts_and_says_so(void **state) {
     (void)state;
-    tool_result r = RUN("run", "--raw", "-p", PROMPT, "-n", "8", "--ctx", "64", "--memory", "1M");
+    tool_result r = RUN("run", "--raw", "-p", prompt, "-n", "8", "--ctx", "64", "--memory", "1M");
     const char *least = tool_bytes(tool_least(&r));
-    r = RUN("run", "--raw", "-p", PROMPT, "-n", "8", "--ctx", "64", "--memory", least, "--draft",
+    r = RUN("run", "--raw", "-p", prompt, "-n", "8", "--ctx", "64", "--memory", least, "--draft",
             "ngram");
     assert_int_equal(r.code, 0);
     assert_non_null(strstr(r.err, "there are no drafts (--draft ngram)"));
-    r = RUN("run", "--raw", "-p", PROMPT, "-n", "8", "--ctx", "64", "--memory", least, "--draft",
+    r = RUN("run", "--raw", "-p", prompt, "-n", "8", "--ctx", "64", "--memory", least, "--draft",
             "ngram", "--draft-max", "16");
     assert_int_equal(r.code, 3);
     assert_non_null(strstr(r.err, "--draft"));
