@@ -31,9 +31,7 @@ const char *api_error_type(int status) {
     }
 }
 
-/* How many bytes of a text are whole characters: a message may have been cut in one, and what it
- * repeats of a client may be none. */
-static size_t whole_characters(const char *text) {
+size_t api_whole_characters(const char *text) {
     size_t n = 0;
     while (text[n]) {
         const unsigned char c = (unsigned char)text[n];
@@ -47,7 +45,7 @@ static size_t whole_characters(const char *text) {
 }
 
 static void put_text(api_text *text, const char *words) {
-    api_quote(text, words, whole_characters(words));
+    api_quote(text, words, api_whole_characters(words));
 }
 
 void api_error_put(api_text *text, const api_error *error, api_error_form form) {

@@ -27,6 +27,9 @@ const char *api_error_type(int status);
 /* The form of an error, by protocol: OPENAI as above, ANTHROPIC one level deeper, OLLAMA
  * {"error": "..."}. */
 typedef enum api_error_form { API_OPENAI, API_ANTHROPIC, API_OLLAMA } api_error_form;
+/* The number of bytes of a text that are whole characters: a message may have been cut in one, and
+ * what it repeats of a client or of a path may be none. */
+size_t api_whole_characters(const char *text);
 /* Writes the error, without a line end. */
 void api_error_put(api_text *text, const api_error *error, api_error_form form);
 

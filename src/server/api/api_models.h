@@ -54,7 +54,9 @@ typedef struct api_listing {
     uint64_t file_bytes;
     int64_t modified; /* seconds since 1970-01-01; 0: not known */
     int32_t modified_part;
-    bool pin;
+    /* The name whose pin keeps it loaded: its own, or another of its engine; NULL: none. Not
+     * copied: borrowed while it is listed. */
+    const char *pinned_by;
     int32_t idle_seconds; /* idle time before it is unloaded; 0: no limit */
     int32_t context;      /* requested; 0: the plan's */
     uint64_t least_bytes; /* the smallest budget it runs in; 0: not planned yet */
@@ -119,7 +121,7 @@ void api_served_known(const api_served *served, api_known *known);
 
 enum { API_FAILURE = 200 };
 /* What was found out about a listed model before it is loaded. It can be copied to the server's
- * thread: its only pointer is to a name of the list. */
+ * thread: its pointers are to names of the list. */
 typedef struct api_planned {
     api_known known; /* read false: nothing is known about its file */
     uint64_t file_bytes;
@@ -128,7 +130,8 @@ typedef struct api_planned {
     int32_t context;      /* 0: not known */
     uint64_t least_bytes; /* these two as in api_listing */
     uint64_t bytes;
-    const char *shares_with;   /* as in api_listing */
+    const char *shares_with; /* these two as in api_listing */
+    const char *pinned_by;
     char failure[API_FAILURE]; /* why it can't be loaded; "": it can */
 } api_planned;
 
@@ -172,7 +175,7 @@ void api_model_refuse(struct api *a, int32_t index, int status, const char *code
 typedef struct api_model_view {
     const char *name;
     api_model_state state;
-    bool pin;
+    bool pin;                           /* the name, or another of its engine, is pinned */
     uint64_t bytes;                     /* its size while it is loaded; 0: not known yet */
     int32_t context, requests, waiting; /* context 0: not known yet */
     mnem_scheduler *scheduler;          /* NULL: it isn't loaded */

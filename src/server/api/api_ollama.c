@@ -130,7 +130,7 @@ static void put_expiry(const api *a, const api_slot *slot, api_text *text) {
     const int64_t idle = slot->keep_seconds ? slot->keep_seconds : slot->listing.idle_seconds;
     struct timespec now;
     api_say(text, ",\"expires_at\":");
-    if (!api_has_several(a) || idle <= 0 || slot->listing.pin) {
+    if (!api_has_several(a) || idle <= 0 || slot->listing.pinned_by) {
         api_say(text, "\"2999-12-31T00:00:00Z\"");
         return;
     }
@@ -140,10 +140,13 @@ static void put_expiry(const api *a, const api_slot *slot, api_text *text) {
                   (int32_t)now.tv_nsec);
 }
 
-static uint64_t bytes_of(const api *a, const api_served *s) {
+/* A name that shares an engine has the bytes of that one. */
+static uint64_t bytes_of(const api *a, const api_slot *slot) {
     mnem_ledger_info ledger;
     mnem_ledger_info_get(a->options.ledger, &ledger);
-    return api_has_several(a) ? s->bytes : ledger.bytes_live;
+    const char *lead = slot->listing.shares_with;
+    const api_slot *of = lead ? api_listed(a, lead) : slot;
+    return api_has_several(a) ? of->listing.bytes : ledger.bytes_live;
 }
 
 void api_on_running(void *context, http_exchange *exchange, const http_request *request) {
@@ -159,7 +162,7 @@ void api_on_running(void *context, http_exchange *exchange, const http_request *
         if (any) api_say(&text, ",");
         any = true;
         put_names(slot, &text);
-        api_format(&text, ",\"size\":%" PRIu64, bytes_of(a, slot->served));
+        api_format(&text, ",\"size\":%" PRIu64, bytes_of(a, slot));
         put_digest(slot, &text);
         put_expiry(a, slot, &text);
         api_format(&text, ",\"size_vram\":0,\"context_length\":%d", slot->served->model.context);

@@ -32,9 +32,8 @@ struct api_served {
     mnem_scheduler *scheduler;    /* NULL: not yet */
     const api_adapter *adapters;  /* [adapter_count]; NULL: all of the engine */
     int32_t adapter_count;
-    bool limited; /* model.context is less than the engine's */
-    bool shares;  /* the scheduler's numbers are shown with another name */
-    uint64_t bytes;
+    bool limited;          /* model.context is less than the engine's */
+    bool shares;           /* the scheduler's numbers are shown with another name */
     uint64_t kept;         /* bytes of the reserve that its template and tokenizer keep */
     struct api_slot *slot; /* NULL: it isn't attached */
 };
@@ -230,6 +229,8 @@ void api_job_start(api *a, http_exchange *exchange, const http_request *http, as
 /* Count one user of the model more, or one fewer: a job, an embedding, or an action of a slot. */
 void api_served_join(api *a, api_served *served);
 void api_served_leave(api *a, api_served *served);
+/* As a user that came and went. */
+void api_served_use(api *a, api_served *served);
 /* Opens the model of the options, or copies their listings. */
 mnem_status api_slots_open(api *a);
 /* Bytes that several models take, in addition to the memory for requests. */

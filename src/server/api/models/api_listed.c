@@ -16,15 +16,15 @@ static void put_state(const api_slot *slot, api_text *text) {
     api_format(text, ",\"status\":{\"value\":\"%s\"", api_state_text(use->state));
     if (*slot->failure) {
         api_say(text, ",\"failed\":true,\"message\":");
-        api_quote(text, slot->failure, strlen(slot->failure));
+        api_quote(text, slot->failure, api_whole_characters(slot->failure));
     }
     api_say(text, "},\"bytes\":");
-    if (l->bytes || l->shares_with)
+    if (l->bytes || (l->shares_with && !*slot->failure))
         api_format(text, "%" PRIu64, l->bytes);
     else
         api_say(text, "null"); /* it isn't planned yet, or can't be */
     api_format(text, ",\"file_bytes\":%" PRIu64 ",\"pin\":%s", l->file_bytes,
-               l->pin ? "true" : "false");
+               l->pinned_by ? "true" : "false");
     if (l->shares_with) {
         api_say(text, ",\"shares_with\":");
         api_quote(text, l->shares_with, strlen(l->shares_with));
@@ -113,18 +113,28 @@ void api_on_models(void *context, http_exchange *exchange, const http_request *r
 
 /* ---- loading and unloading ---- */
 
+/* For a model that is loaded it counts as a use: a name that shares an engine holds it then. */
 static bool load(api *a, api_slot *slot, api_error *error) {
     (void)error;
+    if (slot->served) api_served_use(a, slot->served);
     api_want(a, slot);
     return true;
 }
 
-static bool unload(api *a, api_slot *slot, api_error *error) {
-    if (slot->listing.pin)
+static bool refuse_pinned(const api_listing *l, api_error *error) {
+    if (strcmp(l->pinned_by, l->name) == 0)
         return api_refuse(error, 400, "model",
                           "the model '%.100s' is pinned, so it stays loaded: take 'pin' out of the "
                           "list of models to unload it",
-                          slot->listing.name);
+                          l->name);
+    return api_refuse(error, 400, "model",
+                      "the model '%.100s' is loaded with '%.100s', which is pinned, so it stays "
+                      "loaded: take 'pin' of '%.100s' out of the list of models to unload it",
+                      l->name, l->pinned_by, l->pinned_by);
+}
+
+static bool unload(api *a, api_slot *slot, api_error *error) {
+    if (slot->listing.pinned_by) return refuse_pinned(&slot->listing, error);
     if (slot->use.state == API_MODEL_UNLOADED)
         return api_refuse(error, 400, "model", "the model '%.100s' is not loaded",
                           slot->listing.name);

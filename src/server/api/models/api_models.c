@@ -83,6 +83,10 @@ static void count_users(api *a, api_served *s, int32_t more) {
     pthread_mutex_unlock(&a->lock);
 }
 
+void api_served_use(api *a, api_served *s) {
+    count_users(a, s, 0);
+}
+
 void api_served_join(api *a, api_served *s) {
     count_users(a, s, 1);
 }
@@ -212,7 +216,7 @@ void api_keep(api *a, api_slot *slot, int64_t seconds) {
     const api_model_calls *calls = &a->options.model_calls;
     if (!a->options.model_count) return;
     if (seconds == 0) {
-        if (!slot->listing.pin) api_unwant(a, slot);
+        if (!slot->listing.pinned_by) api_unwant(a, slot);
         return;
     }
     slot->keep_seconds = seconds;
@@ -225,6 +229,7 @@ void api_model_know(api *a, int32_t index, const api_planned *planned) {
     slot->listing.least_bytes = planned->least_bytes;
     slot->listing.bytes = planned->bytes;
     slot->listing.shares_with = planned->shares_with;
+    slot->listing.pinned_by = planned->pinned_by;
     snprintf(slot->failure, sizeof slot->failure, "%s", planned->failure);
     if (planned->known.read) set_file(slot, planned);
 }
@@ -234,7 +239,6 @@ void api_model_begin(api *a, int32_t index, const api_loaded *loaded) {
     api_served *s = loaded->served;
     s->slot = slot;
     s->scheduler = loaded->scheduler;
-    s->bytes = loaded->bytes;
     s->shares = loaded->shares_with != NULL;
     s->limited = loaded->limited;
     s->model.context = loaded->context;
@@ -243,7 +247,7 @@ void api_model_begin(api *a, int32_t index, const api_loaded *loaded) {
     slot->loads++;
     *slot->failure = 0;
     note_file(slot, s);
-    slot->listing.bytes = s->bytes;
+    slot->listing.bytes = loaded->bytes;
     slot->listing.shares_with = loaded->shares_with;
     set_state(a, slot, API_MODEL_LOADED);
     api_unpark(a, slot);
@@ -302,7 +306,7 @@ bool api_model_view_get(const api *a, int32_t index, api_model_view *view) {
     const api_served *s = slot->served;
     *view = (api_model_view){.name = slot->listing.name,
                              .state = slot->use.state,
-                             .pin = slot->listing.pin,
+                             .pin = slot->listing.pinned_by != NULL,
                              .bytes = slot->listing.bytes,
                              .context = s ? s->model.context : slot->listing.context,
                              .requests = slot->use.requests,

@@ -31,7 +31,11 @@ void fake_models_open(const api_options *options, fake_models *fake) {
     static const api_listing listings[FAKE_MODELS] = {
         {.name = "first", .path = path, .file_bytes = 1000, .idle_seconds = 60},
         {.name = "second", .path = path, .file_bytes = 2000, .context = 128},
-        {.name = "third", .path = path, .file_bytes = 3000, .pin = true, .least_bytes = 4096}};
+        {.name = "third",
+         .path = path,
+         .file_bytes = 3000,
+         .pinned_by = "third",
+         .least_bytes = 4096}};
     fake_serve *f = &fake->serve;
     api_options o = *options;
     *fake = (fake_models){0};
@@ -61,7 +65,8 @@ void fake_load(fake_models *fake, int32_t index) {
                     &(api_loaded){.served = m->served,
                                   .scheduler = &m->scheduler,
                                   .context = f->context,
-                                  .bytes = 1 << 20});
+                                  .bytes = m->shares_with ? 0 : 1 << 20,
+                                  .shares_with = m->shares_with});
 }
 
 bool fake_unload(fake_models *fake, int32_t index) {

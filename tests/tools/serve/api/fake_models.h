@@ -10,6 +10,7 @@ typedef struct fake_model {
     mnem_tokenizer *tokenizer;
     api_served *served; /* NULL: not loaded */
     struct mnem_scheduler scheduler;
+    const char *shares_with;  /* the name whose engine it uses, from its next load on */
     int32_t wanted, unwanted; /* times */
     bool want, leaving;       /* it was asked for, and nothing came of it yet */
     int64_t since_ms, keep;

@@ -2,6 +2,7 @@
  * and unloading, who keeps a model. */
 #include "kit/kit.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +89,51 @@ static void lists_have_every_model_and_its_state(void **state) {
     assert_int_equal(get("/api/ps"), 200);
     assert_true(has("second:latest") && has("\"size\":1048576") && has("2999-12-31"));
     assert_true(!strstr(serve->answer.body, "first"));
+}
+
+/* Names that share an engine: the bytes are those of one, and the pin is that of any. */
+static void names_of_one_engine_say_what_they_share(void **state) {
+    (void)state;
+    fake.model[1].shares_with = "first";
+    fake_load(&fake, 0);
+    fake_load(&fake, 1);
+    assert_int_equal(get("/v1/models/second"), 200);
+    assert_true(has("\"bytes\":0,") && has("\"shares_with\":\"first\""));
+    assert_int_equal(get("/api/ps"), 200);
+    const char *size = strstr(serve->answer.body, "\"size\":1048576");
+    assert_true(size && strstr(size + 1, "\"size\":1048576"));
+    const int64_t before = use_of(1).last_ms;
+    assert_int_equal(post("/models/load", "{\"model\":\"second\"}"), 200);
+    assert_true(before == 0 && use_of(1).last_ms > 0); /* it holds the engine */
+    assert_int_equal(use_of(1).requests, 0);
+    api_model_know(serve->api, 0, &(api_planned){.bytes = 700, .pinned_by = "second"});
+    assert_int_equal(post("/models/unload", "{\"model\":\"first\"}"), 400);
+    assert_true(has("'first' is loaded with 'second', which is pinned") &&
+                has("take 'pin' of 'second' out"));
+    assert_int_equal(get("/v1/models/first"), 200);
+    assert_true(has("\"pin\":true"));
+    assert_int_equal(fake.model[0].unwanted, 0);
+}
+
+/* A reason that is cut inside a character, and has bytes that are none. */
+static void a_reason_that_is_cut_is_listed_as_text(void **state) {
+    (void)state;
+    for (int start = 0; start < 3; start++) {
+        api_planned planned = {.shares_with = "second"};
+        memset(planned.failure, 'x', (size_t)start);
+        for (size_t i = (size_t)start; i < sizeof planned.failure - 1; i++)
+            planned.failure[i] = "\xe2\x82\xac"[(i - (size_t)start) % 3];
+        api_model_know(serve->api, 0, &planned);
+        assert_int_equal(get("/v1/models"), 200);
+        json_t *all = json_loads(serve->answer.body, 0, NULL);
+        const json_t *one = json_array_get(json_object_get(all, "data"), 0);
+        const json_t *status = json_object_get(one, "status");
+        const size_t n = strlen(json_string_value(json_object_get(status, "message")));
+        assert_true(n + 3 > sizeof planned.failure - 1 && n < sizeof planned.failure);
+        assert_int_equal(n % 3, (size_t)start);
+        assert_true(json_is_null(json_object_get(one, "bytes"))); /* it has none to share */
+        json_decref(all);
+    }
 }
 
 static void unknown_names_are_answered_with_the_list(void **state) {
@@ -425,37 +471,30 @@ static void numbers_name_their_model(void **state) {
     assert_true(!strstr(serve->answer.body, "mnem_kv_pages{"));
 }
 
+#define FAKE(test) cmocka_unit_test_setup_teardown(test, open_fake, close_fake)
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(lists_have_every_model_and_its_state, open_fake,
-                                        close_fake),
-        cmocka_unit_test_setup_teardown(unknown_names_are_answered_with_the_list, open_fake,
-                                        close_fake),
-        cmocka_unit_test_setup_teardown(names_may_have_latest_behind_them, open_fake, close_fake),
-        cmocka_unit_test_setup_teardown(streams_get_comments_until_the_model_is_loaded, open_fake,
-                                        close_fake),
-        cmocka_unit_test_setup_teardown(others_get_nothing_until_the_model_is_loaded, open_fake,
-                                        close_fake),
-        cmocka_unit_test_setup_teardown(errors_behind_a_comment_are_events, open_fake, close_fake),
-        cmocka_unit_test_setup_teardown(refused_models_end_their_requests, open_fake, close_fake),
-        cmocka_unit_test_setup_teardown(clients_that_leave_are_dropped, open_fake, close_fake),
-        cmocka_unit_test_setup_teardown(too_many_are_told_to_come_again, open_fake, close_fake),
-        cmocka_unit_test_setup_teardown(draining_ends_those_that_wait, open_fake, close_fake),
-        cmocka_unit_test_setup_teardown(a_model_leaves_once_nobody_uses_it, open_fake, close_fake),
-        cmocka_unit_test_setup_teardown(a_leaving_model_may_stay, open_fake, close_fake),
-        cmocka_unit_test_setup_teardown(routes_load_and_unload, open_fake, close_fake),
-        cmocka_unit_test_setup_teardown(a_model_that_leaves_is_loaded_again_if_asked, open_fake,
-                                        close_fake),
-        cmocka_unit_test_setup_teardown(keep_alive_decides_how_long_a_model_stays, open_fake,
-                                        close_fake),
-        cmocka_unit_test_setup_teardown(keep_alive_0_unloads_behind_the_answer, open_fake,
-                                        close_fake),
-        cmocka_unit_test_setup_teardown(a_model_that_is_being_loaded_can_be_unloaded, open_fake,
-                                        close_fake),
-        cmocka_unit_test_setup_teardown(what_is_known_of_a_model_stays_known, open_fake,
-                                        close_fake),
-        cmocka_unit_test_setup_teardown(settings_are_of_the_model_that_is_named, open_fake,
-                                        close_fake),
-        cmocka_unit_test_setup_teardown(numbers_name_their_model, open_fake, close_fake)};
+    const struct CMUnitTest tests[] = {FAKE(lists_have_every_model_and_its_state),
+                                       FAKE(names_of_one_engine_say_what_they_share),
+                                       FAKE(a_reason_that_is_cut_is_listed_as_text),
+                                       FAKE(unknown_names_are_answered_with_the_list),
+                                       FAKE(names_may_have_latest_behind_them),
+                                       FAKE(streams_get_comments_until_the_model_is_loaded),
+                                       FAKE(others_get_nothing_until_the_model_is_loaded),
+                                       FAKE(errors_behind_a_comment_are_events),
+                                       FAKE(refused_models_end_their_requests),
+                                       FAKE(clients_that_leave_are_dropped),
+                                       FAKE(too_many_are_told_to_come_again),
+                                       FAKE(draining_ends_those_that_wait),
+                                       FAKE(a_model_leaves_once_nobody_uses_it),
+                                       FAKE(a_leaving_model_may_stay),
+                                       FAKE(routes_load_and_unload),
+                                       FAKE(a_model_that_leaves_is_loaded_again_if_asked),
+                                       FAKE(keep_alive_decides_how_long_a_model_stays),
+                                       FAKE(keep_alive_0_unloads_behind_the_answer),
+                                       FAKE(a_model_that_is_being_loaded_can_be_unloaded),
+                                       FAKE(what_is_known_of_a_model_stays_known),
+                                       FAKE(settings_are_of_the_model_that_is_named),
+                                       FAKE(numbers_name_their_model)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -189,6 +189,72 @@ static void what_never_fits_is_refused_and_nothing_leaves_for_it(void **state) {
     assert_int_equal(tool_serve_end(&s), 0);
 }
 
+static json_t *plan_of(const char *list, uint64_t memory) {
+    return tool_last_object(
+        RUN("serve", "--models", list, "--memory", tool_bytes(memory), "--dry-run", "--json"));
+}
+
+/* The memory in which all models of the list are as fast as in 1 GiB, and some MiB more. What the
+ * server itself takes depends on it. */
+static uint64_t memory_for(const char *list) {
+    int64_t memory = GIB;
+    for (int turn = 0; turn < 3; turn++) {
+        json_t *plan = plan_of(list, (uint64_t)memory);
+        const json_t *one;
+        size_t i;
+        memory += 4 * MIB - json_integer_value(json_object_get(plan, "room_bytes"));
+        json_array_foreach(json_object_get(plan, "models"), i, one) {
+            memory += json_integer_value(json_object_get(one, "whole_bytes"));
+        }
+        json_decref(plan);
+    }
+    return (uint64_t)memory;
+}
+
+/* None is joined, so each has its own pin only: all but the first, which has no bytes. */
+static void check_all_alone(const json_t *models_of) {
+    assert_int_equal(json_array_size(models_of), 3);
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *one = json_array_get(models_of, i);
+        assert_int_equal(json_is_true(json_object_get(one, "pin")), i > 0);
+        assert_null(json_object_get(one, "shares_with"));
+        assert_int_equal(json_integer_value(json_object_get(one, "bytes")) > 0, i > 0);
+    }
+}
+
+/* Two names of one file, beside a pinned model of another file: there is room for one of them, and
+ * not for its pages and those of the other. */
+static void names_without_room_together_are_planned_one_by_one(void **state) {
+    (void)state;
+    kit_needs_exact_budget();
+    char first[700], second[700], list[700], rest[2000], text[4000];
+    snprintf(first, sizeof first, "%s", at("wide.gguf"));
+    snprintf(second, sizeof second, "%s", at("wide2.gguf"));
+    for (int i = 0; i < 2; i++)
+        make_model(i ? second : first, i ? "--layers 8 --kv-heads 8 --context 8192 --seed 3"
+                                         : "--layers 8 --kv-heads 8 --context 8192 --seed 4");
+    snprintf(rest, sizeof rest,
+             "{\"path\": \"%s\", \"name\": \"small\", \"context\": 64, \"pin\": true}, "
+             "{\"path\": \"%s\", \"name\": \"other\", \"context\": 8192, \"pin\": true}]}",
+             first, second);
+    snprintf(text, sizeof text, "{\"models\": [%s", rest);
+    const uint64_t memory = memory_for(tool_file("enough.json", text));
+    snprintf(text, sizeof text,
+             "{\"models\": [{\"path\": \"%s\", \"name\": \"large\", \"context\": 8192}, %s", first,
+             rest);
+    snprintf(list, sizeof list, "%s", tool_file("room.json", text));
+    json_t *plan = plan_of(list, memory);
+    check_all_alone(json_object_get(plan, "models"));
+    json_decref(plan);
+    const tool_server s = SERVE("--models", list, "-q", "--memory", tool_bytes(memory));
+    assert_int_equal(kit_ask("small", prompt, 4).status, 200);
+    assert_int_equal(kit_ask("large", prompt, 4).status, 413);
+    json_t *all = json_loads(ask(GET("/v1/models")).body, 0, NULL);
+    check_all_alone(json_object_get(all, "data"));
+    json_decref(all);
+    assert_int_equal(tool_serve_end(&s), 0);
+}
+
 static void a_list_that_is_wrong_says_what_and_where(void **state) {
     (void)state;
     static const struct {
@@ -299,6 +365,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_full_disk_costs_prompts_and_nothing_else),
         cmocka_unit_test(a_damaged_model_is_refused_and_the_others_are_served),
         cmocka_unit_test(what_never_fits_is_refused_and_nothing_leaves_for_it),
+        cmocka_unit_test(names_without_room_together_are_planned_one_by_one),
         cmocka_unit_test(a_list_that_is_wrong_says_what_and_where),
         cmocka_unit_test(a_pinned_model_stays_and_an_idle_one_goes),
         cmocka_unit_test(who_has_waited_long_enough_gets_its_turn),

@@ -3,7 +3,7 @@
  *
  * The caches of unloaded models are files without a name in the folder of --swap. A file holds the
  * pages, the ids of the prefixes and an index, so that an unloaded model's cache needs no memory.
- * --swap-max limits all these files together: each of n models gets 1/n of it. A loaded model uses
+ * --swap-max limits all these files together: each of n models has 1/n of it. A loaded model uses
  * its part for the swap file of its scheduler. Unloaded models share their parts for their caches,
  * and the oldest cache is dropped first. Prefixes that can't be written are computed again. */
 #include <errno.h>
@@ -46,15 +46,20 @@ void models_next_release(models_all *v) {
 
 /* ---- prefix caches on disk ---- */
 
-static uint64_t swap_part(const models_all *v) {
+void models_divide_swap(models_all *v) {
     const uint64_t most = v->s->o->swap_max ? v->s->o->swap_max : swap_usual;
-    return most / (uint64_t)v->list.count;
+    uint64_t models = 0;
+    for (int32_t i = 0; i < v->list.count; i++) models += v->model[i].lead == &v->model[i];
+    for (int32_t i = 0; i < v->list.count; i++)
+        if (v->model[i].lead == &v->model[i]) v->model[i].swap_part = most / models;
 }
 
-static int32_t count_loaded(const models_all *v) {
-    int32_t n = 0;
-    for (int32_t i = 0; i < v->list.count; i++) n += v->model[i].loaded;
-    return n;
+/* The parts of the unloaded models. */
+static uint64_t parts_unloaded(const models_all *v) {
+    uint64_t bytes = 0;
+    for (int32_t i = 0; i < v->list.count; i++)
+        if (!v->model[i].loaded) bytes += v->model[i].swap_part;
+    return bytes;
 }
 
 static uint64_t cached_bytes(const models_all *v) {
@@ -102,11 +107,10 @@ static void say_unkept(const models_one *m, const char *why) {
 
 static void save_cache(models_one *m) {
     models_all *v = m->of;
-    const int32_t unloaded = v->list.count - count_loaded(v) + (m->loaded ? 1 : 0);
-    const uint64_t limit = swap_part(v) * (uint64_t)unloaded;
+    const uint64_t limit = parts_unloaded(v) + (m->loaded ? m->swap_part : 0);
     models_drop_cache(m);
     uint64_t most = limit - (cached_bytes(v) < limit ? cached_bytes(v) : limit);
-    if (most < swap_part(v)) most = swap_part(v);
+    if (most < m->swap_part) most = m->swap_part;
     m->cache_fd = open_unnamed(m->served.o->swap);
     if (m->cache_fd < 0) {
         say_unkept(m, strerror(errno));
@@ -155,7 +159,7 @@ static mnem_status create(models_one *m) {
     s->stage.options.scheduler_bytes = NULL; /* the plan has counted them; the scheduler charges */
     s->stage.options.name = m->entry->name;
     s->stage.options.progress = (mnem_progress){go_on, m};
-    s->swap_bytes = swap_part(m->of);
+    s->swap_bytes = m->swap_part;
     s->on_work = on_work;
     s->work_context = m;
     mnem_status status =
@@ -203,7 +207,7 @@ mnem_status models_load(models_one *m) {
     m->leaving = false;
     for (models_one *n = m; n; n = models_next_name(m, n)) n->since = api_clock_ms();
     m->loads++;
-    drop_until(v, NULL, swap_part(v) * (uint64_t)(v->list.count - count_loaded(v)));
+    drop_until(v, NULL, parts_unloaded(v));
     return MNEM_OK;
 }
 

@@ -27,10 +27,16 @@ bool models_has_names(const models_one *m) {
     return models_next_name(m, m) != NULL;
 }
 
-bool models_is_pinned(const models_one *m) {
+const char *models_pinned_by(const models_one *name) {
+    if (name->entry->pin) return name->entry->name;
+    const models_one *m = name->lead;
     for (const models_one *n = m; n; n = models_next_name(m, n))
-        if (n->entry->pin) return true;
-    return false;
+        if (n->entry->pin) return n->entry->name;
+    return NULL;
+}
+
+bool models_is_pinned(const models_one *m) {
+    return models_pinned_by(m) != NULL;
 }
 
 /* ---- joint lists of adapters ---- */
@@ -127,7 +133,23 @@ static void forget_plan(models_one *m) {
     m->planned = false;
     m->failed = MNEM_OK;
     m->file = (struct stat){0};
+    m->bytes = m->least_bytes = m->whole_bytes = 0;
     models_drop_cache(m);
+}
+
+static int32_t count_names(const models_one *m) {
+    int32_t names = 0;
+    for (const models_one *n = m; n; n = models_next_name(m, n)) names++;
+    return names;
+}
+
+/* The name takes its part of the disk along, so that the sum of all parts stays. */
+static void leave(models_one *m, models_one *n) {
+    n->swap_part = m->swap_part / (uint64_t)count_names(m);
+    m->swap_part -= n->swap_part;
+    make_own(n);
+    forget_plan(n);
+    models_tell(n);
 }
 
 void models_part_names(models_one *m, bool all) {
@@ -135,14 +157,14 @@ void models_part_names(models_one *m, bool all) {
     for (models_one *n = models_next_name(m, m), *next; n; n = next) {
         next = models_next_name(m, n);
         if (!all && !are_there(m, n, false)) continue;
-        make_own(n);
-        forget_plan(n);
+        leave(m, n);
         parted = true;
     }
     if (!parted) return;
     forget_plan(m);
     if (!join(m))
         models_part_names(m, true); /* the order came from the adapters of one that left */
+    models_tell(m);
 }
 
 bool models_names_differ(const models_one *m) {

@@ -186,13 +186,15 @@ void models_give(models_one *m, models_order what) {
 
 /* The bytes of a model are those of its first name. */
 static api_planned planned_of(const models_one *m, const models_one *n) {
-    api_planned planned = {.least_bytes = m->least_bytes, .shares_with = models_shares_with(n)};
-    if (m->failed == MNEM_OK) {
+    api_planned planned = {.least_bytes = m->least_bytes,
+                           .shares_with = models_shares_with(n),
+                           .pinned_by = models_pinned_by(n)};
+    if (m->failed != MNEM_OK) {
+        snprintf(planned.failure, sizeof planned.failure, "%.199s", m->failure);
+    } else if (n->api) {
         planned.context = models_context(n);
         planned.bytes = n == m ? m->bytes : 0;
         api_served_planned(n->api, &planned);
-    } else {
-        snprintf(planned.failure, sizeof planned.failure, "%.199s", m->failure);
     }
     return planned;
 }

@@ -248,7 +248,7 @@ static bool is_over(const models_all *v) {
 static void look_at_all(models_all *v) {
     for (int32_t i = 0; i < v->list.count && !is_over(v); i++) {
         models_one *m = &v->model[i];
-        if (m->lead != m) continue;
+        if (m->lead != m || m->failed != MNEM_OK || m->whole_bytes) continue; /* seen already */
         mnem_status status = look_at(m);
         if (status != MNEM_OK && models_has_names(m)) {
             models_close(m);
@@ -257,6 +257,7 @@ static void look_at_all(models_all *v) {
         }
         if (status != MNEM_OK) fail(m, status);
         models_close(m);
+        tell_failure(m);
     }
 }
 
@@ -273,10 +274,9 @@ static void share_room(models_all *v) {
     for (int32_t i = 0; i < n; i++) v->model[which[i]].bytes = fact[i].bytes;
 }
 
-static mnem_status charge_all(models_all *v, uint64_t before) {
+static mnem_status charge_all(models_all *v) {
     mnem_ledger *ledger = v->s->model.stage.ledger;
     const uint64_t budget = tool_budget_bytes(ledger);
-    v->next_bytes = peak_bytes(v) - before;
     mnem_status status = mnem_ledger_charge(ledger, MNEM_KIND_RUNTIME, "reserve", v->reserve_bytes);
     v->reserve_charged = status == MNEM_OK;
     if (status == MNEM_OK) status = models_next_charge(v);
@@ -285,18 +285,54 @@ static mnem_status charge_all(models_all *v, uint64_t before) {
     return status;
 }
 
-/* Plans a model in its bytes, if it can be served. An exit code: not whether it can. */
-static int settle_one(models_all *v, models_one *m) {
-    mnem_status status = m->failed;
-    if (status == MNEM_OK) {
+static void release_all(models_all *v) {
+    models_next_release(v);
+    if (v->reserve_charged)
+        mnem_ledger_release(v->s->model.stage.ledger, MNEM_KIND_RUNTIME, "reserve",
+                            v->reserve_bytes);
+    v->reserve_charged = false;
+}
+
+/* Plans the models in their bytes, up to the first one of several names that fails: its names are
+ * parted, and *parted is set. */
+static mnem_status settle_all(models_all *v, bool *parted) {
+    mnem_status status = MNEM_OK;
+    *parted = false;
+    for (int32_t i = 0; i < v->list.count && !is_over(v) && !*parted && status == MNEM_OK; i++) {
+        models_one *m = &v->model[i];
+        if (m->lead != m || m->failed != MNEM_OK) continue;
         models_next_release(v);
-        status = settle(m);
-        if (status != MNEM_OK && m->failed == MNEM_OK) fail(m, status);
+        const mnem_status settled = settle(m);
+        if (settled != MNEM_OK && m->failed == MNEM_OK) fail(m, settled);
         status = models_next_charge(v);
-        if (status != MNEM_OK) return tool_fail(status);
+        *parted = settled != MNEM_OK && models_has_names(m);
+        if (*parted) models_part_names(m, true);
     }
-    tell_failure(m);
-    return TOOL_OK;
+    return status;
+}
+
+/* Models that failed in a share of the room get another one. */
+static void share_again(models_all *v) {
+    release_all(v);
+    for (int32_t i = 0; i < v->list.count; i++)
+        if (v->model[i].whole_bytes) v->model[i].failed = MNEM_OK;
+    look_at_all(v);
+}
+
+/* Divides the room among the models until each is planned in its bytes, or failed alone. It ends:
+ * names never join again. One model of parted names opens no more than they did together, so
+ * next_bytes stays. */
+static mnem_status share_and_settle(models_all *v) {
+    for (bool parted = true; parted && !is_over(v);) {
+        mnem_status status = charge_all(v);
+        if (status == MNEM_OK) {
+            share_room(v);
+            status = settle_all(v, &parted);
+        }
+        if (status != MNEM_OK) return status;
+        if (parted) share_again(v);
+    }
+    return MNEM_OK;
 }
 
 /* The exit code when all models were looked at. */
@@ -314,14 +350,11 @@ static int end_of_plan(const models_all *v) {
 int models_plan(models_all *v) {
     const uint64_t before = live_bytes(v);
     look_at_all(v);
-    const mnem_status status = is_over(v) ? MNEM_OK : charge_all(v, before);
+    v->next_bytes = peak_bytes(v) - before;
+    const mnem_status status = share_and_settle(v);
     if (status != MNEM_OK) return tool_fail(status);
-    share_room(v);
-    for (int32_t i = 0; i < v->list.count && !is_over(v); i++) {
-        if (v->model[i].lead != &v->model[i]) continue;
-        const int code = settle_one(v, &v->model[i]);
-        if (code != TOOL_OK) return code;
-    }
+    for (int32_t i = 0; i < v->list.count && !is_over(v); i++)
+        if (v->model[i].whole_bytes) tell_failure(&v->model[i]); /* of others it was told */
     return is_over(v) ? TOOL_INTERRUPTED : end_of_plan(v);
 }
 

@@ -1,6 +1,9 @@
-/* models_say.c: prints the bytes of several models, and which of them fit together. */
+/* models_say.c: prints the bytes of several models, and which of them fit together, and shows
+ * `mnem top` their states. */
 #include <string.h>
 
+#include "server/api/api_error.h"
+#include "sight/monitor_file.h"
 #include "verbs/serve/models/models_serve.h"
 
 enum { SETS_MOST = 8, SETS_OF = 16 };
@@ -129,10 +132,11 @@ void models_say_models(const models_all *v) {
 static json_t *model_json(const models_one *m) {
     const mnem_engine_plan *p = &m->served.stage.plan;
     json_t *o = json_pack("{s:s, s:s, s:b, s:i}", "name", m->entry->name, "path", m->entry->path,
-                          "pin", m->entry->pin, "idle", m->entry->idle);
+                          "pin", models_is_pinned(m), "idle", m->entry->idle);
     if (m->lead != m) json_object_set_new(o, "shares_with", json_string(models_shares_with(m)));
     if (m->lead->failed != MNEM_OK) {
-        json_object_set_new(o, "error", json_string(m->lead->failure));
+        const char *why = m->lead->failure;
+        json_object_set_new(o, "error", json_stringn(why, api_whole_characters(why)));
         return o;
     }
     json_object_set_new(o, "context", json_integer(models_context(m)));
@@ -163,4 +167,45 @@ void models_say_plan(const models_all *v) {
                             (json_int_t)v->s->budget_bytes, "room_bytes", (json_int_t)v->room_bytes,
                             "next_model_bytes", (json_int_t)v->next_bytes, "models", models,
                             "together", together));
+}
+
+/* ---- mnem top ---- */
+
+/* Shows `mnem top` the models with the states that clients see. */
+static void tell_models(const models_all *v) {
+    mnem_monitor_model list[API_MODELS] = {0};
+    for (int32_t i = 0; i < v->list.count; i++) {
+        const models_one *m = &v->model[i];
+        api_model_use use;
+        api_model_use_get(v->s->api, i, &use);
+        snprintf(list[i].name, sizeof list[i].name, "%.31s", m->entry->name);
+        snprintf(list[i].state, sizeof list[i].state, "%s", api_state_text(use.state));
+        list[i].requests = (uint32_t)(use.requests + use.waiting);
+        list[i].bytes = m->bytes;
+    }
+    tool_monitor_models(list, (uint32_t)v->list.count);
+}
+
+void models_tell_monitor(const models_all *v) {
+    mnem_scheduler_stats sum = {0}, one;
+    for (int32_t i = 0; i < v->list.count; i++) {
+        if (!v->model[i].loaded) continue;
+        mnem_scheduler_stats_get(v->model[i].served.scheduler, &one);
+        sum.running += one.running;
+        sum.waiting += one.waiting;
+        sum.preempted += one.preempted;
+        sum.running_most += one.running_most;
+        sum.pages += one.pages;
+        sum.pages_free += one.pages_free;
+        sum.pages_cached += one.pages_cached;
+        sum.tokens += one.tokens;
+        sum.prompt_tokens += one.prompt_tokens;
+        sum.steps += one.steps;
+        sum.tokens_per_s += one.tokens_per_s;
+        if (sum.step_seconds_last < one.step_seconds_last)
+            sum.step_seconds_last = one.step_seconds_last;
+        if (sum.page_bytes < one.page_bytes) sum.page_bytes = one.page_bytes;
+    }
+    tool_monitor_scheduler(&sum);
+    tell_models(v);
 }

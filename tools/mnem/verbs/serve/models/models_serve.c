@@ -12,8 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sight/monitor_file.h"
-
 static models_all all;
 
 /* ---- choices: the main thread ---- */
@@ -47,12 +45,24 @@ static void refuse_failed(models_one *m) {
         refuse_wanted(m, 500, "model_failed", m->failure);
 }
 
-static void load(models_one *m) {
+/* Parts the names of a model that can't be loaded: they are looked at one by one in the next turn,
+ * since their clients still wait. false: it has one name. */
+static bool part_failed(models_one *m) {
+    if (!models_has_names(m)) return false;
+    models_part_names(m, true);
+    return true;
+}
+
+static mnem_status try_load(models_one *m) {
     say(m, "loading");
-    const mnem_status status = models_load(m);
+    return models_load(m);
+}
+
+static void load(models_one *m) {
+    const mnem_status status = try_load(m);
     if (status == MNEM_OK)
         models_give(m, MODELS_BEGIN);
-    else if (status != MNEM_BUSY && !atomic_load(&m->of->s->over))
+    else if (status != MNEM_BUSY && !atomic_load(&m->of->s->over) && !part_failed(m))
         refuse_failed(m);
 }
 
@@ -107,16 +117,13 @@ static void choose(models_one *n, bool may_leave) {
     models_part_names(n->lead, false);
     models_one *m = n->lead;
     if (is_hopeless(m)) {
-        if (models_has_names(m))
-            models_part_names(m, true); /* they are looked at one by one in the next turn */
-        else
-            refuse_failed(m);
+        if (!part_failed(m)) refuse_failed(m);
         return;
     }
     for (int32_t i = 0; i < v->list.count; i++) fact[i] = fact_of(&v->model[i]);
     const models_choice c =
         models_choose(fact, v->list.count, m->index, v->room_bytes, is_overdue(n));
-    if (c.act == MODELS_NEVER) never(m, c.room_bytes);
+    if (c.act == MODELS_NEVER && !part_failed(m)) never(m, c.room_bytes);
     if (c.act == MODELS_LOAD) load(m);
     for (int32_t i = 0; c.act == MODELS_LEAVE && may_leave && i < v->list.count; i++)
         if (c.who >> i & 1) leave(&v->model[i]);
@@ -270,59 +277,31 @@ static void wait_for_work(models_all *v, bool timed) {
     pthread_mutex_unlock(&v->lock);
 }
 
-/* Shows `mnem top` the models with the states that clients see. */
-static void tell_models(const models_all *v) {
-    mnem_monitor_model list[API_MODELS] = {0};
-    for (int32_t i = 0; i < v->list.count; i++) {
-        const models_one *m = &v->model[i];
-        api_model_use use;
-        api_model_use_get(v->s->api, i, &use);
-        snprintf(list[i].name, sizeof list[i].name, "%.31s", m->entry->name);
-        snprintf(list[i].state, sizeof list[i].state, "%s", api_state_text(use.state));
-        list[i].requests = (uint32_t)(use.requests + use.waiting);
-        list[i].bytes = m->bytes;
-    }
-    tool_monitor_models(list, (uint32_t)v->list.count);
-}
-
-static void tell_monitor(const models_all *v) {
-    mnem_scheduler_stats sum = {0}, one;
-    for (int32_t i = 0; i < v->list.count; i++) {
-        if (!v->model[i].loaded) continue;
-        mnem_scheduler_stats_get(v->model[i].served.scheduler, &one);
-        sum.running += one.running;
-        sum.waiting += one.waiting;
-        sum.preempted += one.preempted;
-        sum.running_most += one.running_most;
-        sum.pages += one.pages;
-        sum.pages_free += one.pages_free;
-        sum.pages_cached += one.pages_cached;
-        sum.tokens += one.tokens;
-        sum.prompt_tokens += one.prompt_tokens;
-        sum.steps += one.steps;
-        sum.tokens_per_s += one.tokens_per_s;
-        if (sum.step_seconds_last < one.step_seconds_last)
-            sum.step_seconds_last = one.step_seconds_last;
-        if (sum.page_bytes < one.page_bytes) sum.page_bytes = one.page_bytes;
-    }
-    tool_monitor_scheduler(&sum);
-    tell_models(v);
+/* Loads the model of a pinned name. If its file was replaced since it was planned, or if it fails
+ * with other names, the name is planned again, once. It has no plan if it was parted just now. */
+static mnem_status load_name(models_one *n) {
+    mnem_status status = n->lead->failed;
+    if (status != MNEM_OK) return status;
+    status = n->lead->planned ? try_load(n->lead) : MNEM_BUSY;
+    const bool over = atomic_load(&n->of->s->over);
+    if (status == MNEM_OK || over || (status != MNEM_BUSY && !models_has_names(n->lead)))
+        return status;
+    models_part_names(n->lead, status != MNEM_BUSY);
+    status = models_look_again(n->lead);
+    return status == MNEM_OK ? try_load(n->lead) : status;
 }
 
 static int load_pinned(models_all *v) {
     for (int32_t i = 0; i < v->list.count; i++) {
-        models_one *m = v->model[i].lead;
-        if (!v->model[i].entry->pin || m->loaded) continue;
-        if (m->failed != MNEM_OK)
-            return tool_failed("the pinned model %s can't be loaded: %s", m->entry->name,
-                               m->failure);
-        say(m, "loading");
-        const mnem_status status = models_load(m);
+        models_one *n = &v->model[i];
+        if (!n->entry->pin || n->lead->loaded) continue;
+        const mnem_status status = load_name(n);
         if (atomic_load(&v->s->over)) return TOOL_INTERRUPTED;
         if (status != MNEM_OK)
-            return tool_failed("the pinned model %s can't be loaded: %s", m->entry->name,
-                               m->failure);
-        models_give(m, MODELS_BEGIN);
+            return tool_failed("the pinned model %s can't be loaded: %s", n->entry->name,
+                               status == MNEM_BUSY ? "its file is being replaced"
+                                                   : n->lead->failure);
+        models_give(n->lead, MODELS_BEGIN);
     }
     return TOOL_OK;
 }
@@ -332,7 +311,7 @@ static void loop(models_all *v) {
         unload_ended(v);
         const bool wanted = look_at_wanted(v), timed = look_at_idle(v);
         const bool stepped = models_step(v);
-        tell_monitor(v);
+        models_tell_monitor(v);
         if (!stepped) wait_for_work(v, wanted || timed);
     }
 }
@@ -357,6 +336,7 @@ static int make_models(models_all *v) {
         if (code != TOOL_OK) return code;
     }
     models_join_names(v);
+    models_divide_swap(v);
     return TOOL_OK;
 }
 
@@ -372,7 +352,7 @@ static int make_api(models_all *v) {
                                    .file_bytes = there ? (uint64_t)info.st_size : 0,
                                    .modified = there ? (int64_t)info.st_mtim.tv_sec : 0,
                                    .modified_part = there ? (int32_t)info.st_mtim.tv_nsec : 0,
-                                   .pin = models_is_pinned(v->model[i].lead),
+                                   .pinned_by = models_pinned_by(&v->model[i]),
                                    .idle_seconds = e->idle,
                                    .context = e->context ? e->context : s->o->session.context};
     }

@@ -7,7 +7,7 @@
  *     models_team.c    the threads that all models share
  *     models_plan.c    plans each model, before any is loaded
  *     models_load.c    loads and unloads a model, and keeps its prefix cache on disk
- *     models_say.c     --dry-run, messages
+ *     models_say.c     --dry-run, messages, mnem top
  *     models_orders.c  what the two threads tell each other
  *     models_idle.c    whether anybody holds a loaded model
  *     models_serve.c   the loop: steps the loaded models, loads wanted ones
@@ -68,6 +68,7 @@ typedef struct models_one {
     int cache_fd;
     uint64_t cache_bytes;
     int64_t cache_since;
+    uint64_t swap_part; /* of all bytes on disk; of names that are parted, each has a part of it */
 
     /* Used by the main thread only. */
     bool loaded, leaving;
@@ -120,6 +121,8 @@ void models_part_names(models_one *m, bool all);
 models_one *models_next_name(const models_one *m, const models_one *name);
 bool models_has_names(const models_one *m); /* more than one */
 bool models_is_pinned(const models_one *m); /* any name is */
+/* The name whose pin keeps a name's model loaded, its own before others; NULL: none. */
+const char *models_pinned_by(const models_one *name);
 /* The limit of a name's conversations in tokens, by the model's plan. */
 int32_t models_context(const models_one *name);
 /* The name that leads its model; NULL: it leads. */
@@ -145,8 +148,8 @@ void models_on_over(void *context);
 /* On the main thread: sets the next order for a model with all its names, and wakes the other
  * thread. */
 void models_give(models_one *m, models_order order);
-/* On the main thread: copies what is known about a planned model, which is open unless it failed,
- * for the listings of its names. */
+/* On the main thread: copies what is known about a model for the listings of its names. A model
+ * that is planned is open; of one that isn't open and hasn't failed nothing is known. */
 void models_tell(models_one *m);
 
 /* ---- models_team.c ---- */
@@ -177,6 +180,8 @@ mnem_status models_load(models_one *m);
  * folder. */
 void models_unload(models_one *m, bool save);
 void models_drop_cache(models_one *m);
+/* Gives each model an equal part of the bytes of --swap-max. */
+void models_divide_swap(models_all *v);
 /* Charges the bytes that opening and planning a model takes, and what requests kept of unloaded
  * models; releases the former, for doing so. */
 mnem_status models_next_charge(models_all *v);
@@ -187,5 +192,6 @@ bool models_step(models_all *v);
 /* ---- models_say.c ---- */
 void models_say_plan(const models_all *v); /* --dry-run */
 void models_say_models(const models_all *v);
+void models_tell_monitor(const models_all *v); /* mnem top */
 
 #endif
