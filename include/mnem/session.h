@@ -124,9 +124,9 @@ typedef int32_t mnem_on_choice(void *context, const float *logits);
  * *accepted of them; the last choice is the text's next ids[0]. n: from 1 to 1 +
  * mnem_engine_draft_most. Statuses are those of mnem_engine_step, after which nothing was chosen
  * and the sequence is unchanged. The draft alone can be the reason of MNEM_OVER_BUDGET (it has no
- * room) and MNEM_BAD_FILE (the model overflows on it): call again with n = 1. MNEM_UNSUPPORTED: a draft for a model without
- * MNEM_FEATURE_DRAFT (supports.h). Method: Leviathan, Kalman, Matias 2023, with the sampler's own
- * choice in place of theirs. */
+ * room) and MNEM_BAD_FILE (the model overflows on it): call again with n = 1. MNEM_UNSUPPORTED: a
+ * draft for a model without MNEM_FEATURE_DRAFT (supports.h). Method: Leviathan, Kalman, Matias
+ * 2023, with the sampler's own choice in place of theirs. */
 mnem_status mnem_sequence_verify(mnem_sequence *sequence, const int32_t *ids, int32_t n,
                                  mnem_on_choice *on_choice, void *context, int32_t *accepted);
 /* The most tokens of a draft: that have room in a pass and in its logits; 0: none, or the model
